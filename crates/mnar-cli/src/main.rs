@@ -1,0 +1,2 @@
+//! The command `mnar`.
+fn main() {}

@@ -1,0 +1,177 @@
+//! What can be wrong with the input. Every message says what, where, and what to do next.
+//!
+//! Rows are counted from 1, as in the data file below its header.
+
+/// The one error type of this crate. Failing to converge is not an error: see
+/// [`Stop`](crate::estimate::Stop).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two inputs that describe the same rows differ in length.
+    #[error("{what} has {found} rows but there are {expected} labels; give one entry a row, blank labels included")]
+    LengthMismatch {
+        /// The input with the wrong length.
+        what: &'static str,
+        /// Its number of rows.
+        found: usize,
+        /// The number of labels.
+        expected: usize,
+    },
+    /// The posteriors have another number of classes than the labels.
+    #[error(
+        "the posteriors have {found} columns but there are {expected} classes ({classes}); give one probability column a class"
+    )]
+    ClassCountMismatch {
+        /// Columns of the posteriors.
+        found: usize,
+        /// Classes of the labels.
+        expected: usize,
+        /// The names of the classes.
+        classes: String,
+    },
+    /// There are no rows.
+    #[error("there are no rows; the table is empty")]
+    NoRows,
+    /// No row carries a label.
+    #[error("none of the {n} rows has a label; at least one label a class is needed to learn how classes are labelled")]
+    NoLabels {
+        /// Number of rows.
+        n: usize,
+    },
+    /// No row misses its label, so there is no mechanism to learn.
+    #[error(
+        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; blank labels mark the unlabelled rows"
+    )]
+    NoUnlabelled {
+        /// Number of rows.
+        n: usize,
+    },
+    /// Fewer than two classes.
+    #[error("there is only one class, `{class}`; the mechanism compares classes, so at least two are needed")]
+    OneClass {
+        /// The name of the single class.
+        class: String,
+    },
+    /// A class has a probability column but no label.
+    #[error(
+        "class `{class}` has no label, so P(labelled | {class}) cannot be learnt; it is the most probable class of {rows} unlabelled rows (their expected number is {expected:.1}); label some of them, or merge the class into another one, or drop its column"
+    )]
+    ClassWithoutLabel {
+        /// The name of the class.
+        class: String,
+        /// Unlabelled rows whose most probable class it is.
+        rows: usize,
+        /// Sum over the unlabelled rows of its probability.
+        expected: f64,
+    },
+    /// A class has too few labels for what was asked.
+    #[error(
+        "class `{class}` has {found} label(s) but {purpose} needs at least {needed}; label more rows of it, or merge it into another class"
+    )]
+    TooFewLabels {
+        /// The name of the class.
+        class: String,
+        /// Its number of labels.
+        found: usize,
+        /// How many are needed.
+        needed: usize,
+        /// What needs them.
+        purpose: &'static str,
+    },
+    /// A label is not among the classes.
+    #[error("row {row}: label `{label}` is not among the classes ({classes})")]
+    UnknownClass {
+        /// The row, from 1.
+        row: usize,
+        /// The label found.
+        label: String,
+        /// The known classes.
+        classes: String,
+    },
+    /// Two classes carry the same name.
+    #[error("two classes are both called `{name}`; class names must differ")]
+    DuplicateClass {
+        /// The repeated name.
+        name: String,
+    },
+    /// A posterior is not a number in [0, 1].
+    #[error("row {row}: the probability of class `{class}` is {value}; probabilities must be numbers from 0 to 1")]
+    NotAProbability {
+        /// The row, from 1.
+        row: usize,
+        /// The name, or the number from 1, of the class.
+        class: String,
+        /// The offending value.
+        value: f64,
+    },
+    /// The posteriors of a row do not sum to one.
+    #[error(
+        "row {row}: the probabilities sum to {sum}, which is off 1 by more than {tolerance}; check that every class has its column and that the scores are probabilities, not logits"
+    )]
+    OffSimplex {
+        /// The row, from 1.
+        row: usize,
+        /// The sum found.
+        sum: f64,
+        /// The largest drift that is renormalised.
+        tolerance: f64,
+    },
+    /// A feature is not a finite number.
+    #[error(
+        "row {row}: feature {column} is {value}; features must be finite numbers, so fill in or drop missing values first"
+    )]
+    NotFinite {
+        /// The row, from 1.
+        row: usize,
+        /// The feature, from 1.
+        column: usize,
+        /// The offending value.
+        value: f64,
+    },
+    /// A parameter is outside its range.
+    #[error("{name} is {value}, but must be {range}")]
+    OutOfRange {
+        /// The parameter.
+        name: &'static str,
+        /// Its value, as given.
+        value: String,
+        /// The allowed range in words.
+        range: &'static str,
+    },
+    /// The estimator needs posteriors of the other kind.
+    #[error("{method} needs {needed} posteriors but was given {given} ones: {hint}")]
+    WrongPosterior {
+        /// The estimator or test.
+        method: &'static str,
+        /// The kind it needs.
+        needed: &'static str,
+        /// The kind it was given.
+        given: &'static str,
+        /// What to use instead.
+        hint: &'static str,
+    },
+    /// The classifier cannot tell the classes apart, so the equations have no unique solution.
+    #[error("{method} cannot tell the classes apart: {why}; a better classifier or fewer classes are needed")]
+    NotIdentified {
+        /// The estimator.
+        method: &'static str,
+        /// What was singular.
+        why: String,
+    },
+    /// An unlabelled row has probability zero under every mechanism.
+    #[error("row {row} is impossible: it is unlabelled, but every class it could belong to is always labelled")]
+    ImpossibleRow {
+        /// The row, from 1.
+        row: usize,
+    },
+    /// The rows come from a file or stream that failed while being read.
+    #[error("{0}")]
+    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Class names for a message: all of them when few, the first ones otherwise.
+pub(crate) fn list_names(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown}, and {} more", names.len() - SHOWN) } else { shown }
+}

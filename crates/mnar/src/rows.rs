@@ -1,0 +1,174 @@
+//! The seam between statistics and storage: rows are walked over in blocks, several times, and every
+//! estimator is a set of sums that can be added to and merged. A table in memory, a Parquet file larger than
+//! memory and a calibrated view of either are all [`Rows`].
+
+use crate::error::Error;
+use crate::labels::{Class, Labels};
+use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
+use rayon::prelude::*;
+
+/// Consecutive rows: one slice of probabilities a class, and the labels.
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// `columns[k][i]` is the probability of class k for row i of the block.
+    pub columns: &'a [&'a [f64]],
+    /// The label of each row of the block.
+    pub labels: &'a [Option<Class>],
+    /// How often each row counts; once where absent. Bootstraps draw these.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl Block<'_> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Are there no rows?
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// How often row `i` counts.
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[i])
+    }
+}
+
+/// Sums over rows. Merging parts in a fixed order gives the same bits whatever the number of threads.
+pub trait Sums: Clone + Send + Sync {
+    /// Adds the rows of a block.
+    fn add(&mut self, block: &Block<'_>);
+    /// Adds the sums of other rows.
+    fn merge(&mut self, other: Self);
+}
+
+/// A table that can be walked over any number of times.
+pub trait Rows: Sync {
+    /// The names of the classes, in the order of the columns.
+    fn names(&self) -> &[String];
+
+    /// Which posterior the probabilities are.
+    fn kind(&self) -> PosteriorKind;
+
+    /// One walk over all rows. `zero` holds the parameters of the sums and no rows yet.
+    fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error>;
+
+    /// Rows that were slightly off the simplex and have been renormalised.
+    fn renormalised(&self) -> Renormalised {
+        Renormalised::default()
+    }
+
+    /// K, the number of classes.
+    fn n_classes(&self) -> usize {
+        self.names().len()
+    }
+}
+
+/// At most this many parts are summed side by side; fixed, so that the result does not depend on the cores.
+const MAX_PARTS: usize = 64;
+const MIN_PART: usize = 2048;
+
+/// Sums over the rows of one block, its parts side by side, merged in order.
+pub fn scan_block<S: Sums>(block: &Block<'_>, zero: &S) -> S {
+    let n = block.len();
+    let part = n.div_ceil(MAX_PARTS).max(MIN_PART);
+    let sum_part = |start: usize| {
+        let end = (start + part).min(n);
+        let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..end]).collect();
+        let mut sums = zero.clone();
+        sums.add(&Block {
+            columns: &columns,
+            labels: &block.labels[start..end],
+            weights: block.weights.map(|weights| &weights[start..end]),
+        });
+        sums
+    };
+    if n <= part {
+        return sum_part(0);
+    }
+    let starts: Vec<usize> = (0..n).step_by(part).collect();
+    let parts: Vec<S> = starts.into_par_iter().map(sum_part).collect();
+    let mut parts = parts.into_iter();
+    let mut total = parts.next().expect("at least one part");
+    parts.for_each(|part| total.merge(part));
+    total
+}
+
+/// Posteriors and labels of the same rows, in memory.
+#[derive(Clone, Copy)]
+pub struct Sample<'a> {
+    posteriors: &'a Posteriors,
+    labels: &'a Labels,
+    weights: Option<&'a [f64]>,
+}
+
+impl<'a> Sample<'a> {
+    /// Checks that both describe the same rows and classes, and that every class has a label.
+    pub fn new(posteriors: &'a Posteriors, labels: &'a Labels) -> Result<Self, Error> {
+        if posteriors.len() != labels.len() {
+            return Err(Error::LengthMismatch {
+                what: "the table of posteriors",
+                found: posteriors.len(),
+                expected: labels.len(),
+            });
+        }
+        if posteriors.n_classes() != labels.n_classes() {
+            return Err(Error::ClassCountMismatch {
+                found: posteriors.n_classes(),
+                expected: labels.n_classes(),
+                classes: crate::error::list_names(labels.names()),
+            });
+        }
+        Ok(Self { posteriors, labels, weights: None })
+    }
+
+    /// The same rows, each counted `weights[i]` times (zero leaves a row out).
+    pub fn weighted(mut self, weights: &'a [f64]) -> Result<Self, Error> {
+        if weights.len() != self.labels.len() {
+            return Err(Error::LengthMismatch {
+                what: "the table of weights",
+                found: weights.len(),
+                expected: self.labels.len(),
+            });
+        }
+        if let Some(value) = weights.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
+            return Err(Error::OutOfRange {
+                name: "a row's weight",
+                value: value.to_string(),
+                range: "finite and at least 0",
+            });
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// The posteriors.
+    pub fn posteriors(&self) -> &'a Posteriors {
+        self.posteriors
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> &'a Labels {
+        self.labels
+    }
+}
+
+impl Rows for Sample<'_> {
+    fn names(&self) -> &[String] {
+        self.labels.names()
+    }
+
+    fn kind(&self) -> PosteriorKind {
+        self.posteriors.kind()
+    }
+
+    fn renormalised(&self) -> Renormalised {
+        self.posteriors.renormalised()
+    }
+
+    fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
+        let columns: Vec<&[f64]> = (0..self.posteriors.n_classes()).map(|k| self.posteriors.column(k)).collect();
+        Ok(scan_block(&Block { columns: &columns, labels: self.labels.as_slice(), weights: self.weights }, zero))
+    }
+}
