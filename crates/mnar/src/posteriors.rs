@@ -77,12 +77,14 @@ impl Posteriors {
     /// Softmax of logits, row by row; never off the simplex.
     pub fn from_logits(logits: ArrayView2<'_, f64>, kind: PosteriorKind) -> Result<Self, Error> {
         let mut p = Array2::zeros(logits.raw_dim().f());
+        let mut buffer = vec![0.0; logits.ncols()];
         for (i, (row, mut out)) in logits.rows().into_iter().zip(p.rows_mut()).enumerate() {
             if let Some(column) = row.iter().position(|value| value.is_nan() || *value == f64::INFINITY) {
                 return Err(Error::NotFinite { row: i + 1, column: column + 1, value: row[column] });
             }
-            out.assign(&row);
-            softmax_in_place(out.iter_mut());
+            buffer.iter_mut().zip(&row).for_each(|(value, logit)| *value = *logit);
+            softmax_in_place(&mut buffer);
+            out.iter_mut().zip(&buffer).for_each(|(out, value)| *out = *value);
         }
         Self::new(p, kind)
     }
@@ -203,15 +205,14 @@ pub fn check_rows(
 }
 
 /// exp(x − max) / Σ, in place.
-pub(crate) fn softmax_in_place<'a>(row: impl Iterator<Item = &'a mut f64>) {
-    let mut row: Vec<&mut f64> = row.collect();
-    let max = row.iter().fold(f64::NEG_INFINITY, |max, value| max.max(**value));
+pub(crate) fn softmax_in_place(row: &mut [f64]) {
+    let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for value in row.iter_mut() {
-        **value = (**value - max).exp();
-        sum += **value;
+        *value = (*value - max).exp();
+        sum += *value;
     }
-    row.iter_mut().for_each(|value| **value /= sum);
+    row.iter_mut().for_each(|value| *value /= sum);
 }
 
 #[cfg(test)]

@@ -1,0 +1,53 @@
+//! A mechanism that is known: the oracle of simulations, or a survey whose sampling rates are on file.
+
+use super::{Covariance, Estimator, PhiEstimate, Stop};
+use crate::error::Error;
+use crate::phi::Phi;
+use crate::rows::Rows;
+use crate::sums::Tally;
+use nalgebra::DMatrix;
+
+/// Known phi. The class shares follow as c_k/phi_k, divided by their sum.
+#[derive(Clone, Debug)]
+pub struct KnownPhi(pub Phi);
+
+impl Estimator for KnownPhi {
+    fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, Error> {
+        let k = rows.n_classes();
+        let phi = self.0.clone();
+        if phi.len() != k {
+            return Err(Error::ClassCountMismatch {
+                found: phi.len(),
+                expected: k,
+                classes: crate::error::list_names(rows.names()),
+            });
+        }
+        let tally = Tally::of(rows)?;
+        let n = tally.n();
+        let c: Vec<f64> = tally.counts.iter().map(|count| count / n).collect();
+        let inverse: Vec<f64> = c.iter().zip(phi.as_slice()).map(|(c, phi)| c / phi).collect();
+        let total: f64 = inverse.iter().sum();
+        let prevalence: Vec<f64> = inverse.iter().map(|p| p / total).collect();
+        // dp_k = Σ_j (δ_kj − p_k) dc_j / (phi_j total).
+        let counts = super::multinomial(&c) / n;
+        let jacobian =
+            DMatrix::from_fn(k, k, |a, j| (if a == j { 1.0 } else { 0.0 } - prevalence[a]) / (phi[j] * total));
+        let unlabelled: Vec<f64> = (0..k).map(|j| prevalence[j] * (1.0 - phi[j])).collect();
+        let unlabelled_total: f64 = unlabelled.iter().sum();
+        Ok(PhiEstimate {
+            method: "known",
+            phi,
+            unlabelled_shares: unlabelled.iter().map(|q| q / unlabelled_total).collect(),
+            prevalence,
+            covariance: Some(Covariance {
+                phi: DMatrix::zeros(k, k),
+                prevalence: &jacobian * counts * jacobian.transpose(),
+            }),
+            stop: Stop::ClosedForm,
+            clipped: Vec::new(),
+            log_likelihood: None,
+            prior_weight: 0.0,
+            tally,
+        })
+    }
+}

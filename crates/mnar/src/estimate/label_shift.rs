@@ -1,0 +1,203 @@
+//! Label-shift maximum likelihood for labelled posteriors (the Saerens-Latinne-Decaestecker problem).
+//!
+//! Self-masking (A2) is label shift between the labelled and the unlabelled rows:
+//! p(x | r=0) / p(x | r=1) = Σ_k w_k s(k|x) with w = q_u/π_l, so w maximises Σ_{i∈U} log(w·s_i) subject to
+//! π_l·w = 1, and 1/phi_k = 1 + (n_u/n_l) w_k. At an interior optimum the mean over U of s_k/(w·s) is π_k: a
+//! just-identified moment equation, from which the covariance follows.
+
+use super::{Estimator, FromRatios, PhiEstimate, RatioCovariance, at_one, inverse_over, multinomial};
+use crate::error::Error;
+use crate::mixture::{Solver, Terms, maximise};
+use crate::posteriors::PosteriorKind;
+use crate::rows::Rows;
+use crate::sums::{SecondMoments, Tally};
+use nalgebra::DMatrix;
+
+/// Which π_l the posteriors are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceShares {
+    /// n_k / n_l, the label counts: right for calibrated posteriors.
+    #[default]
+    Counts,
+    /// The mean posterior over the labelled rows. It agrees with the counts for calibrated posteriors; for others
+    /// it cancels the part of the miscalibration that both sides share.
+    MeanPosterior,
+}
+
+/// A Dirichlet prior on the shares of the classes among the unlabelled rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum SharePrior {
+    /// No prior.
+    #[default]
+    None,
+    /// `weight` pseudo-rows with the class shares of the labelled rows: shrinks towards MCAR.
+    Labelled {
+        /// Weight in rows.
+        weight: f64,
+    },
+    /// `weight` pseudo-rows spread evenly over the classes.
+    Uniform {
+        /// Weight in rows.
+        weight: f64,
+    },
+}
+
+impl SharePrior {
+    fn weight(self) -> f64 {
+        match self {
+            SharePrior::None => 0.0,
+            SharePrior::Labelled { weight } | SharePrior::Uniform { weight } => weight,
+        }
+    }
+
+    fn pseudo_counts(self, source: &[f64]) -> Vec<f64> {
+        let k = source.len() as f64;
+        source
+            .iter()
+            .map(|pi| match self {
+                SharePrior::None => 0.0,
+                SharePrior::Labelled { weight } => weight * pi,
+                SharePrior::Uniform { weight } => weight / k,
+            })
+            .collect()
+    }
+}
+
+/// The label-shift estimator. EM to start, Newton to finish; accelerated EM for thousands of classes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LabelShift {
+    /// What the posteriors are held against.
+    pub source: SourceShares,
+    /// A prior on the unlabelled shares.
+    pub prior: SharePrior,
+    /// When to stop.
+    pub solver: Solver,
+}
+
+impl LabelShift {
+    /// The class ratios w = q_u/π_l and all that follows.
+    pub(crate) fn ratios<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Ratios, Error> {
+        let weight = self.prior.weight();
+        if !(weight.is_finite() && weight >= 0.0) {
+            return Err(Error::OutOfRange {
+                name: "the weight of the prior",
+                value: weight.to_string(),
+                range: "a finite number of rows, at least 0",
+            });
+        }
+        let source = match self.source {
+            SourceShares::Counts => tally.labelled_shares(),
+            SourceShares::MeanPosterior => {
+                let n_l = tally.n_labelled();
+                tally.labelled_mass.iter().map(|mass| mass / n_l).collect()
+            }
+        };
+        self.ratios_against(rows, tally, source)
+    }
+
+    /// The same, held against any source measure (sensitivity analysis tilts it).
+    pub(crate) fn ratios_against<R: Rows>(&self, rows: &R, tally: &Tally, source: Vec<f64>) -> Result<Ratios, Error> {
+        let k = source.len();
+        let pseudo = self.prior.pseudo_counts(&source);
+        let total = tally.n_unlabelled + pseudo.iter().sum::<f64>();
+        let terms = Terms {
+            log_v: pseudo,
+            log_rest: vec![0.0; k],
+            cost: source.iter().map(|pi| total * pi).collect(),
+            held: None,
+        };
+        let solution = maximise(rows, &terms, vec![1.0; k], &self.solver)?;
+        Ok(Ratios { source, terms, solution })
+    }
+}
+
+pub(crate) struct Ratios {
+    pub(crate) source: Vec<f64>,
+    pub(crate) terms: Terms,
+    pub(crate) solution: crate::mixture::Solution,
+}
+
+impl Estimator for LabelShift {
+    fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, Error> {
+        if rows.kind() != PosteriorKind::Labelled {
+            return Err(Error::WrongPosterior {
+                method: "the label-shift estimator",
+                needed: PosteriorKind::Labelled.name(),
+                given: rows.kind().name(),
+                hint: "use the likelihood or the moment estimator for population posteriors",
+            });
+        }
+        let tally = Tally::of(rows)?;
+        let Ratios { source, terms, solution } = self.ratios(rows, &tally)?;
+        let w = &solution.v;
+        let from = FromRatios { tally: &tally, w, source: &source };
+        let phi = from.phi()?;
+        let covariance = if w.len() <= self.solver.full_matrix_classes {
+            self.ratio_covariance(rows, &tally, &source, &terms, &solution)?.map(|parts| from.covariance(&parts))
+        } else {
+            None
+        };
+        Ok(PhiEstimate {
+            method: "label-shift",
+            clipped: at_one(&phi),
+            prevalence: from.prevalence(),
+            unlabelled_shares: from.unlabelled_shares(),
+            phi,
+            covariance,
+            stop: solution.stop,
+            log_likelihood: Some(solution.sums.value),
+            prior_weight: self.prior.weight(),
+            tally,
+        })
+    }
+}
+
+impl LabelShift {
+    /// The sandwich of the moment equation mean_U s_k/(w·s) + a_k/(n_u w_k) = (1 + A/n_u) π_k, both sides random.
+    fn ratio_covariance<R: Rows>(
+        &self,
+        rows: &R,
+        tally: &Tally,
+        source: &[f64],
+        terms: &Terms,
+        solution: &crate::mixture::Solution,
+    ) -> Result<Option<RatioCovariance>, Error> {
+        let k = source.len();
+        let (n_l, n_u) = (tally.n_labelled(), tally.n_unlabelled);
+        let w = &solution.v;
+        let free: Vec<usize> = (0..k).filter(|&j| w[j] > 0.0).collect();
+        let Some(bread) = inverse_over(&(terms.hessian(&solution.sums, w) / n_u), &free) else {
+            return Ok(None);
+        };
+        let g: Vec<f64> = solution.sums.gradient.iter().map(|g| g / n_u).collect();
+        let g_outer = DMatrix::from_fn(k, k, |a, b| g[a] * g[b]);
+        let unlabelled = (solution.sums.hessian() / n_u - g_outer) / n_u;
+        // d/dπ_k of the right-hand side minus the left; 1 without a prior.
+        let weight = self.prior.weight();
+        let pull = DMatrix::from_fn(k, k, |a, b| match (a == b, self.prior) {
+            (false, _) => 0.0,
+            (true, SharePrior::Labelled { .. }) => 1.0 + weight / n_u * (1.0 - 1.0 / w[a]),
+            (true, _) => 1.0 + weight / n_u,
+        });
+        let label_cov = multinomial(&tally.labelled_shares()) / n_l;
+        let (source_cov, label_source) = match self.source {
+            SourceShares::Counts => (label_cov.clone(), label_cov),
+            SourceShares::MeanPosterior => {
+                let moments = SecondMoments::of(rows, vec![1.0; k], false)?;
+                let labels = tally.labelled_shares();
+                let centre = DMatrix::from_fn(k, k, |a, b| source[a] * source[b]);
+                let cross =
+                    moments.confusion().transpose() / n_l - DMatrix::from_fn(k, k, |a, b| labels[a] * source[b]);
+                ((moments.labelled() / n_l - centre) / n_l, cross / n_l)
+            }
+        };
+        let meat = &pull * &source_cov * &pull + unlabelled;
+        Ok(Some(RatioCovariance {
+            w: &bread * meat * &bread,
+            label_w: -(&label_source * &pull * &bread),
+            source_w: -(&source_cov * &pull * &bread),
+            source: source_cov,
+            label_source,
+        }))
+    }
+}

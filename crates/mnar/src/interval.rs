@@ -1,0 +1,276 @@
+//! Intervals that own up to what they know: bootstraps that resample labelled and unlabelled rows together and run
+//! the whole estimate again, and profile likelihood for a single class.
+
+use crate::error::Error;
+use crate::estimate::{Likelihood, PhiEstimate, normal_quantile};
+use crate::labels::Class;
+use crate::mixture::{Solver, Terms, maximise};
+use crate::rows::Rows;
+use crate::sums::Tally;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, Exp1};
+use rayon::prelude::*;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+/// Settings of a bootstrap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// Number of replicates.
+    pub replicates: usize,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Self { replicates: 200, seed: 0 }
+    }
+}
+
+/// Replicates of phi and of the class shares.
+#[derive(Clone, Debug)]
+pub struct Replicates {
+    /// phi of each replicate.
+    pub phi: Vec<Vec<f64>>,
+    /// Class shares of each replicate.
+    pub prevalence: Vec<Vec<f64>>,
+    /// Replicates whose estimate failed and were left out (a class lost its labels, for instance).
+    pub failed: usize,
+}
+
+impl Bootstrap {
+    /// Runs `estimate` under random row weights, in parallel; the same seed gives the same replicates on any machine.
+    ///
+    /// The weights are independent standard exponentials (the Bayesian bootstrap): every row keeps some weight, so
+    /// no class loses its labels and no row is both learnt from and scored by being drawn twice. `estimate` gets the
+    /// weights and the number of the replicate, from which it can derive the seed of a new fold plan.
+    pub fn run(
+        &self,
+        n: usize,
+        estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
+    ) -> Result<Replicates, Error> {
+        let results: Vec<Result<PhiEstimate, Error>> = (0..self.replicates as u64)
+            .into_par_iter()
+            .map(|replicate| {
+                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+                rng.set_stream(replicate + 1);
+                let weights: Vec<f64> = Exp1.sample_iter(&mut rng).take(n).collect();
+                estimate(&weights, replicate)
+            })
+            .collect();
+        let mut replicates = Replicates { phi: Vec::new(), prevalence: Vec::new(), failed: 0 };
+        let mut first_error = None;
+        for result in results {
+            match result {
+                Ok(estimate) => {
+                    replicates.phi.push(estimate.phi.as_slice().to_vec());
+                    replicates.prevalence.push(estimate.prevalence);
+                }
+                Err(error) => {
+                    replicates.failed += 1;
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if replicates.phi.len() * 2 < self.replicates => Err(error),
+            _ => Ok(replicates),
+        }
+    }
+}
+
+impl Replicates {
+    /// Intervals around `estimate` for phi: normal on the logit scale with the replicates' spread. Replicates at the
+    /// boundary phi = 1 are held at the largest finite value, and pull the upper end to 1.
+    pub fn phi_intervals(&self, estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
+        intervals(&self.phi, estimate, level)
+    }
+
+    /// The same for the class shares.
+    pub fn prevalence_intervals(&self, estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
+        intervals(&self.prevalence, estimate, level)
+    }
+
+    /// Standard deviations of phi over the replicates.
+    pub fn phi_standard_errors(&self) -> Vec<f64> {
+        standard_deviations(&self.phi)
+    }
+
+    /// Standard deviations of the class shares over the replicates.
+    pub fn prevalence_standard_errors(&self) -> Vec<f64> {
+        standard_deviations(&self.prevalence)
+    }
+
+    /// Percentile intervals.
+    pub fn phi_percentiles(&self, level: f64) -> Vec<(f64, f64)> {
+        columns(&self.phi).map(|values| percentile_interval(values, level)).collect()
+    }
+}
+
+fn columns(replicates: &[Vec<f64>]) -> impl Iterator<Item = Vec<f64>> + '_ {
+    let k = replicates.first().map_or(0, Vec::len);
+    (0..k).map(move |j| replicates.iter().map(|replicate| replicate[j]).collect())
+}
+
+fn standard_deviations(replicates: &[Vec<f64>]) -> Vec<f64> {
+    columns(replicates).map(|values| mean_and_sd(&values).1).collect()
+}
+
+fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, variance.sqrt())
+}
+
+fn percentile_interval(mut values: Vec<f64>, level: f64) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |q: f64| {
+        let position = q * (values.len() - 1) as f64;
+        let low = position.floor() as usize;
+        let high = position.ceil() as usize;
+        values[low] + (position - low as f64) * (values[high] - values[low])
+    };
+    (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
+}
+
+fn intervals(replicates: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
+    let z = normal_quantile(level);
+    columns(replicates)
+        .zip(estimate)
+        .map(|(values, &centre)| {
+            let logit = |p: f64| (p / (1.0 - p)).ln();
+            let back = |x: f64| 1.0 / (1.0 + (-x).exp());
+            let on_boundary = values.iter().filter(|value| **value >= 1.0).count() as f64 / values.len() as f64;
+            let inside: Vec<f64> = values.iter().copied().filter(|value| *value < 1.0 && *value > 0.0).collect();
+            // With a mass at 1 the normal shape is gone: the percentiles remain.
+            if on_boundary > (1.0 - level) / 4.0 || centre >= 1.0 || inside.len() < values.len() / 2 {
+                return percentile_interval(values, level);
+            }
+            let sd = mean_and_sd(&inside.into_iter().map(logit).collect::<Vec<_>>()).1;
+            (back(logit(centre) - z * sd), back(logit(centre) + z * sd))
+        })
+        .collect()
+}
+
+/// Which likelihood to profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileOf {
+    /// eq:loglikeli for fixed theta: population posteriors.
+    Population,
+    /// Label counts and the label-shift mixture jointly: labelled posteriors.
+    LabelShift,
+}
+
+/// The profile-likelihood interval of a single phi_k: all values whose likelihood, the rest being refitted, is
+/// within the chi-square(1) quantile of the best. Conditional on the classifier.
+pub fn profile_interval<R: Rows>(
+    rows: &R,
+    of: ProfileOf,
+    class: Class,
+    level: f64,
+    solver: &Solver,
+) -> Result<(f64, f64), Error> {
+    let tally = Tally::of(rows)?;
+    let profile = Profile { rows, of, class: class.index(), tally: &tally, solver };
+    let (phi, best, start) = profile.optimum()?;
+    let cut = ChiSquared::new(1.0).expect("one degree of freedom").inverse_cdf(level) / 2.0;
+    let deficit = |phi: f64| -> Result<f64, Error> { Ok(best - profile.value(phi, &start)? - cut) };
+    let lower = {
+        // The count term n_k log phi sends the likelihood to −∞ as phi → 0, so a bracket exists.
+        let mut low = phi / 2.0;
+        while deficit(low)? < 0.0 {
+            low /= 2.0;
+        }
+        bisect(&deficit, phi, low)?
+    };
+    const TOP: f64 = 1.0 - 1e-9;
+    let upper = if phi >= TOP || deficit(TOP)? <= 0.0 { 1.0 } else { bisect(&deficit, phi, TOP)? };
+    Ok((lower, upper))
+}
+
+/// The point between `inside` (deficit < 0) and `outside` (> 0) where the deficit is zero.
+fn bisect(deficit: &impl Fn(f64) -> Result<f64, Error>, mut inside: f64, mut outside: f64) -> Result<f64, Error> {
+    for _ in 0..200 {
+        let middle = 0.5 * (inside + outside);
+        if (inside - outside).abs() <= 1e-12 * inside.abs() || middle == inside || middle == outside {
+            break;
+        }
+        if deficit(middle)? < 0.0 {
+            inside = middle;
+        } else {
+            outside = middle;
+        }
+    }
+    Ok(0.5 * (inside + outside))
+}
+
+struct Profile<'a, R> {
+    rows: &'a R,
+    of: ProfileOf,
+    class: usize,
+    tally: &'a Tally,
+    solver: &'a Solver,
+}
+
+impl<R: Rows> Profile<'_, R> {
+    /// phi_k at the optimum, the log-likelihood there, and a start for the constrained problems.
+    fn optimum(&self) -> Result<(f64, f64, Vec<f64>), Error> {
+        let n = self.tally.n();
+        match self.of {
+            ProfileOf::Population => {
+                let solution = Likelihood { solver: *self.solver }.solve(self.rows, self.tally)?;
+                Ok((1.0 - solution.v[self.class], solution.value, positive(solution.v)))
+            }
+            ProfileOf::LabelShift => {
+                let pi = self.tally.labelled_shares();
+                let terms = Terms {
+                    log_v: vec![0.0; pi.len()],
+                    log_rest: vec![0.0; pi.len()],
+                    cost: pi.iter().map(|pi| n * pi).collect(),
+                    held: None,
+                };
+                // v_j = β_j/π_j, so that Σ β_j s_j/π_j = v·s; alpha is n_j/n.
+                let solution = maximise(self.rows, &terms, vec![self.tally.n_unlabelled / n; pi.len()], self.solver)?;
+                let k = self.class;
+                let (alpha, beta) = (self.tally.counts[k] / n, pi[k] * solution.v[k]);
+                let at_k = self.tally.counts[k] * alpha.ln() - n * alpha;
+                Ok((alpha / (alpha + beta), solution.value + at_k, positive(solution.v)))
+            }
+        }
+    }
+
+    /// The log-likelihood with phi_k held and the rest refitted, up to the same constant as [`Profile::optimum`].
+    fn value(&self, phi: f64, start: &[f64]) -> Result<f64, Error> {
+        let (k, n) = (self.class, self.tally.n());
+        match self.of {
+            ProfileOf::Population => {
+                let terms = Terms { held: Some(k), ..Likelihood::terms(self.tally) };
+                let mut start = start.to_vec();
+                start[k] = 1.0 - phi;
+                Ok(maximise(self.rows, &terms, start, self.solver)?.value)
+            }
+            ProfileOf::LabelShift => {
+                // β_k = α_k (1−phi)/phi: n_k log α_k − n(α_k + β_k) becomes n_k log v_k − n π_k v_k/(1−phi).
+                let pi = self.tally.labelled_shares();
+                let count = self.tally.counts[k];
+                let mut terms = Terms {
+                    log_v: vec![0.0; pi.len()],
+                    log_rest: vec![0.0; pi.len()],
+                    cost: pi.iter().map(|pi| n * pi).collect(),
+                    held: None,
+                };
+                terms.log_v[k] = count;
+                terms.cost[k] = n * pi[k] / (1.0 - phi);
+                let solution = maximise(self.rows, &terms, start.to_vec(), self.solver)?;
+                Ok(solution.value + count * (pi[k] * phi / (1.0 - phi)).ln())
+            }
+        }
+    }
+}
+
+/// A start away from the boundary, where the multiplicative EM step would stay for ever.
+fn positive(v: Vec<f64>) -> Vec<f64> {
+    v.into_iter().map(|v| v.max(1e-3)).collect()
+}

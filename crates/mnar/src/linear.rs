@@ -1,0 +1,391 @@
+//! Softmax regression: enough model for tables, and fast enough to be refitted a thousand times in a bootstrap.
+//!
+//! Minimises Σ_i weight_i · (−log softmax(W'x_i + b)_{y_i}) + (l2/2)‖W‖², intercepts not penalised (scikit-learn's
+//! objective with C = 1/l2). Newton steps, with the whole Hessian for a few parameters and by conjugate gradients for
+//! more.
+
+use crate::error::Error;
+use crate::labels::Class;
+use nalgebra::{DMatrix, DVector};
+use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
+
+/// Settings of softmax regression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoftmaxRegression {
+    /// Ridge penalty on the weights, against the *sum* of the losses.
+    pub l2: f64,
+    /// Stop when no entry of the gradient exceeds this times the sum of the weights.
+    pub tolerance: f64,
+    /// Newton steps at most.
+    pub max_iterations: usize,
+}
+
+impl Default for SoftmaxRegression {
+    fn default() -> Self {
+        Self { l2: 1.0, tolerance: 1e-7, max_iterations: 100 }
+    }
+}
+
+/// Fitted softmax regression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FittedSoftmax {
+    /// d × K.
+    pub weights: Array2<f64>,
+    /// K.
+    pub intercepts: Array1<f64>,
+    /// Did the gradient meet the tolerance?
+    pub converged: bool,
+    /// Newton steps taken.
+    pub iterations: usize,
+    /// The objective at the optimum.
+    pub objective: f64,
+}
+
+impl FittedSoftmax {
+    /// Log-odds up to a constant a row, n × K.
+    pub fn logits(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
+        let mut logits = x.dot(&self.weights);
+        logits += &self.intercepts;
+        logits
+    }
+}
+
+/// Up to this many parameters the Hessian is formed: 128² doubles are 128 KB.
+const DENSE_PARAMETERS: usize = 128;
+
+/// A point of the parameter space, or a direction in it.
+#[derive(Clone)]
+struct Point {
+    w: Array2<f64>,
+    b: Array1<f64>,
+}
+
+impl Point {
+    fn zeros(d: usize, k: usize) -> Self {
+        Self { w: Array2::zeros((d, k)), b: Array1::zeros(k) }
+    }
+
+    fn dot(&self, other: &Point) -> f64 {
+        let mut sum = self.b.dot(&other.b);
+        Zip::from(&self.w).and(&other.w).for_each(|a, b| sum += a * b);
+        sum
+    }
+
+    /// self += scale · other
+    fn add(&mut self, scale: f64, other: &Point) {
+        self.w.scaled_add(scale, &other.w);
+        self.b.scaled_add(scale, &other.b);
+    }
+
+    fn max_abs(&self) -> f64 {
+        self.w.iter().chain(&self.b).fold(0.0, |max, value| max.max(value.abs()))
+    }
+}
+
+impl SoftmaxRegression {
+    /// Fits rows `x` with classes `y` among `n_classes`, each row counting `weights[i]` times (once if absent).
+    /// Every class must appear with a positive weight.
+    pub fn fit(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: &[Class],
+        n_classes: usize,
+        weights: Option<&[f64]>,
+    ) -> Result<FittedSoftmax, Error> {
+        self.fit_from(x, y, n_classes, weights, None)
+    }
+
+    /// As [`SoftmaxRegression::fit`], started from another fit of the same shape: a bootstrap's refits are close.
+    pub fn fit_from(
+        &self,
+        x: ArrayView2<'_, f64>,
+        y: &[Class],
+        n_classes: usize,
+        weights: Option<&[f64]>,
+        start: Option<&FittedSoftmax>,
+    ) -> Result<FittedSoftmax, Error> {
+        if !(self.l2.is_finite() && self.l2 >= 0.0) {
+            return Err(Error::OutOfRange { name: "l2", value: self.l2.to_string(), range: "finite and at least 0" });
+        }
+        if x.nrows() != y.len() {
+            return Err(Error::LengthMismatch { what: "the table of features", found: x.nrows(), expected: y.len() });
+        }
+        let mut counts = vec![0.0; n_classes];
+        for (i, class) in y.iter().enumerate() {
+            counts[class.index()] += weights.map_or(1.0, |weights| weights[i]);
+        }
+        if let Some(k) = counts.iter().position(|count| *count <= 0.0) {
+            return Err(Error::TooFewLabels {
+                class: format!("number {}", k + 1),
+                found: 0,
+                needed: 1,
+                purpose: "softmax regression",
+            });
+        }
+        let problem = Problem { l2: self.l2, x, y, weights, total: counts.iter().sum() };
+        let mut point = match start {
+            Some(start) => Point { w: start.weights.clone(), b: start.intercepts.clone() },
+            None => {
+                // Intercepts at the log shares: the optimum without features.
+                let mut point = Point::zeros(x.ncols(), n_classes);
+                point.b.iter_mut().zip(&counts).for_each(|(b, count)| *b = (count / problem.total).ln());
+                point
+            }
+        };
+        let mut p = Array2::zeros((x.nrows(), n_classes));
+        let mut objective = problem.objective(&point, &mut p);
+        let mut iterations = 0;
+        let converged = loop {
+            let gradient = problem.gradient(&point, &p);
+            if gradient.max_abs() <= self.tolerance * problem.total {
+                break true;
+            }
+            if iterations == self.max_iterations {
+                break false;
+            }
+            iterations += 1;
+            let direction = problem.newton_direction(&gradient, &p);
+            let slope = gradient.dot(&direction);
+            let mut step = 1.0;
+            let moved = loop {
+                let mut trial = point.clone();
+                trial.add(step, &direction);
+                let value = problem.objective(&trial, &mut p);
+                if value <= objective + 1e-4 * step * slope + 1e-14 * objective.abs() {
+                    (point, objective) = (trial, value);
+                    break true;
+                }
+                step /= 2.0;
+                if step < 1e-10 {
+                    break false;
+                }
+            };
+            if !moved {
+                // Rounding is all that is left to gain; p holds the last trial, but nothing reads it any more.
+                break gradient.max_abs() <= 1e3 * self.tolerance * problem.total;
+            }
+        };
+        Ok(FittedSoftmax { weights: point.w, intercepts: point.b, converged, iterations, objective })
+    }
+}
+
+struct Problem<'a> {
+    l2: f64,
+    x: ArrayView2<'a, f64>,
+    y: &'a [Class],
+    weights: Option<&'a [f64]>,
+    total: f64,
+}
+
+impl Problem<'_> {
+    fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[i])
+    }
+
+    /// The objective; `p` receives the fitted probabilities.
+    fn objective(&self, point: &Point, p: &mut Array2<f64>) -> f64 {
+        ndarray::linalg::general_mat_mul(1.0, &self.x, &point.w, 0.0, p);
+        let mut loss = 0.0;
+        let k = point.b.len();
+        for (i, row) in p.as_slice_mut().expect("row-major").chunks_exact_mut(k).enumerate() {
+            let mut max = f64::NEG_INFINITY;
+            for (value, b) in row.iter_mut().zip(&point.b) {
+                *value += b;
+                max = max.max(*value);
+            }
+            let at_label = row[self.y[i].index()] - max;
+            let mut sum = 0.0;
+            for value in row.iter_mut() {
+                *value = (*value - max).exp();
+                sum += *value;
+            }
+            loss += self.weight(i) * (sum.ln() - at_label);
+            row.iter_mut().for_each(|value| *value /= sum);
+        }
+        loss + 0.5 * self.l2 * point.w.iter().map(|w| w * w).sum::<f64>()
+    }
+
+    fn gradient(&self, point: &Point, p: &Array2<f64>) -> Point {
+        let mut residual = p.clone();
+        for (i, mut row) in residual.rows_mut().into_iter().enumerate() {
+            row[self.y[i].index()] -= 1.0;
+            row *= self.weight(i);
+        }
+        let mut w = self.x.t().dot(&residual);
+        w.scaled_add(self.l2, &point.w);
+        Point { w, b: residual.sum_axis(Axis(0)) }
+    }
+
+    /// H·v: each row adds weight · (p∘u − p (p·u)) with u = V'x + v_b.
+    fn hessian_times(&self, v: &Point, p: &Array2<f64>) -> Point {
+        let mut u = self.x.dot(&v.w);
+        let k = v.b.len();
+        let rows = u.as_slice_mut().expect("row-major").chunks_exact_mut(k);
+        for (i, (row, p)) in rows.zip(p.as_slice().expect("row-major").chunks_exact(k)).enumerate() {
+            let mut mean = 0.0;
+            for ((u, b), p) in row.iter_mut().zip(&v.b).zip(p) {
+                *u += b;
+                mean += *u * p;
+            }
+            let weight = self.weight(i);
+            row.iter_mut().zip(p).for_each(|(u, p)| *u = weight * p * (*u - mean));
+        }
+        let mut w = self.x.t().dot(&u);
+        w.scaled_add(self.l2, &v.w);
+        Point { w, b: u.sum_axis(Axis(0)) }
+    }
+
+    fn newton_direction(&self, gradient: &Point, p: &Array2<f64>) -> Point {
+        if (gradient.w.nrows() + 1) * gradient.b.len() <= DENSE_PARAMETERS {
+            self.dense_direction(gradient, p)
+        } else {
+            self.conjugate_gradients(gradient, p)
+        }
+    }
+
+    /// Solves H d = −g with the whole Hessian: for a few parameters that is faster than multiplying by it.
+    fn dense_direction(&self, gradient: &Point, p: &Array2<f64>) -> Point {
+        let (d, k) = gradient.w.dim();
+        let m = (d + 1) * k;
+        let mut hessian = DMatrix::zeros(m, m);
+        let mut block = vec![0.0; k * k];
+        for (i, p) in p.as_slice().expect("row-major").chunks_exact(k).enumerate() {
+            let weight = self.weight(i);
+            for a in 0..k {
+                for b in 0..k {
+                    block[a * k + b] = weight * (if a == b { p[a] } else { 0.0 } - p[a] * p[b]);
+                }
+            }
+            let feature = |j: usize| if j < d { self.x[[i, j]] } else { 1.0 };
+            for j in 0..=d {
+                for l in 0..=j {
+                    let product = feature(j) * feature(l);
+                    for b in 0..k {
+                        for a in 0..k {
+                            hessian[(j * k + a, l * k + b)] += product * block[a * k + b];
+                        }
+                    }
+                }
+            }
+        }
+        // The constant shift of all intercepts is flat, and the gradient has no part along it: a hair of ridge.
+        let ridge = 1e-10 * self.total;
+        for j in 0..m {
+            hessian[(j, j)] += if j < d * k { self.l2 } else { 0.0 } + ridge;
+        }
+        let g = DVector::from_iterator(m, gradient.w.iter().chain(&gradient.b).copied());
+        // Only the lower triangle is filled, which is all that Cholesky reads.
+        let Some(cholesky) = hessian.cholesky() else {
+            return self.conjugate_gradients(gradient, p);
+        };
+        let step = -cholesky.solve(&g);
+        Point {
+            w: Array2::from_shape_fn((d, k), |(j, a)| step[j * k + a]),
+            b: Array1::from_shape_fn(k, |a| step[d * k + a]),
+        }
+    }
+
+    /// Solves H d = −g by conjugate gradients, as precisely as the distance to the optimum deserves.
+    fn conjugate_gradients(&self, gradient: &Point, p: &Array2<f64>) -> Point {
+        let mut direction = Point { w: Array2::zeros(gradient.w.raw_dim()), b: Array1::zeros(gradient.b.len()) };
+        let mut residual = Point { w: -&gradient.w, b: -&gradient.b };
+        let mut search = residual.clone();
+        let mut norm = residual.dot(&residual);
+        let start = norm.sqrt();
+        let target = start * start.sqrt().min(0.1).min(start / self.total).max(1e-10);
+        for _ in 0..500 {
+            if norm.sqrt() <= target {
+                break;
+            }
+            let image = self.hessian_times(&search, p);
+            let curvature = search.dot(&image);
+            // The constant shift of all intercepts is flat; conjugate gradients never leave its complement but for rounding.
+            if curvature <= 1e-14 * search.dot(&search) {
+                break;
+            }
+            let step = norm / curvature;
+            direction.add(step, &search);
+            residual.add(-step, &image);
+            let next = residual.dot(&residual);
+            let mut new_search = residual.clone();
+            new_search.add(next / norm, &search);
+            (search, norm) = (new_search, next);
+        }
+        direction
+    }
+}
+
+/// Columns shifted and scaled to mean 0 and standard deviation 1 over *all* rows, labelled or not; a constant
+/// column is only shifted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standardise {
+    mean: Array1<f64>,
+    scale: Array1<f64>,
+}
+
+impl Standardise {
+    /// Learns means and scales. Refuses NaN and infinities.
+    pub fn learn(x: ArrayView2<'_, f64>) -> Result<Self, Error> {
+        if let Some(((row, column), value)) = x.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            return Err(Error::NotFinite { row: row + 1, column: column + 1, value: *value });
+        }
+        let mean = x.mean_axis(Axis(0)).ok_or(Error::NoRows)?;
+        let scale = x.std_axis(Axis(0), 0.0).mapv(|sd| if sd > 0.0 { sd } else { 1.0 });
+        Ok(Self { mean, scale })
+    }
+
+    /// The scaled table.
+    pub fn apply(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
+        (&x - &self.mean) / &self.scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    /// Without features the optimum is the log shares, whatever the penalty.
+    #[test]
+    fn constant_features_give_the_shares() {
+        let x = Array2::zeros((5, 1));
+        let y = [0, 0, 0, 1, 2].map(Class::from);
+        let fit = SoftmaxRegression::default().fit(x.view(), &y, 3, None).unwrap();
+        let logits = fit.logits(array![[0.0]].view());
+        let p = crate::Posteriors::from_logits(logits.view(), crate::PosteriorKind::Labelled).unwrap();
+        assert!((p.row(0)[0] - 0.6).abs() < 1e-7 && (p.row(0)[1] - 0.2).abs() < 1e-7);
+    }
+
+    #[test]
+    fn gradient_and_hessian_agree_with_finite_differences() {
+        let x = Array2::from_shape_fn((12, 3), |(i, j)| ((i * 5 + j * 7) % 11) as f64 / 5.0 - 1.0);
+        let y: Vec<Class> = (0..12).map(|i| Class::from(i * i % 3)).collect();
+        let weights: Vec<f64> = (0..12).map(|i| 0.5 + i as f64 / 10.0).collect();
+        let problem = Problem { l2: 0.3, x: x.view(), y: &y, weights: Some(&weights), total: weights.iter().sum() };
+        let wave = |seed: f64| Point {
+            w: Array2::from_shape_fn((3, 3), |(i, j)| (seed + 3.0 * i as f64 + j as f64).sin()),
+            b: Array1::from_shape_fn(3, |j| (2.0 * seed + j as f64).cos()),
+        };
+        let (point, direction) = (wave(0.4), wave(1.7));
+        let mut p = Array2::zeros((12, 3));
+        let at = |t: f64, p: &mut Array2<f64>| {
+            let mut moved = point.clone();
+            moved.add(t, &direction);
+            (problem.objective(&moved, p), moved)
+        };
+        let h = 1e-5;
+        problem.objective(&point, &mut p);
+        let slope = problem.gradient(&point, &p).dot(&direction);
+        let image = problem.hessian_times(&direction, &p);
+        let mut q = p.clone();
+        let difference = (at(h, &mut q).0 - at(-h, &mut q).0) / (2.0 * h);
+        assert!((slope - difference).abs() < 1e-8, "{slope} {difference}");
+        let (_, plus) = at(h, &mut q);
+        let g_plus = problem.gradient(&plus, &q);
+        let (_, minus) = at(-h, &mut q);
+        let mut curve = g_plus;
+        curve.add(-1.0, &problem.gradient(&minus, &q));
+        curve.add(-2.0 * h, &image);
+        assert!(curve.max_abs() / (2.0 * h) < 1e-8);
+    }
+}

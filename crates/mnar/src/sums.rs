@@ -1,0 +1,183 @@
+//! The simple sums: label counts, mean posteriors, and the second moments that covariances need.
+
+use crate::error::Error;
+use crate::mixture::add_to;
+use crate::rows::{Block, Rows, Sums};
+use nalgebra::DMatrix;
+
+/// Counts and sums of posteriors on both sides. Weighted where the rows are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally {
+    /// n_k.
+    pub counts: Vec<f64>,
+    /// n_u.
+    pub n_unlabelled: f64,
+    /// Σ_{i∈L} s_ik.
+    pub labelled_mass: Vec<f64>,
+    /// Σ_{i∈U} s_ik.
+    pub unlabelled_mass: Vec<f64>,
+    /// Unlabelled rows whose most probable class is k.
+    pub unlabelled_argmax: Vec<usize>,
+}
+
+impl Tally {
+    fn zero(k: usize) -> Self {
+        Self {
+            counts: vec![0.0; k],
+            n_unlabelled: 0.0,
+            labelled_mass: vec![0.0; k],
+            unlabelled_mass: vec![0.0; k],
+            unlabelled_argmax: vec![0; k],
+        }
+    }
+
+    /// One walk over the rows; refuses a class without a label.
+    pub fn of<R: Rows>(rows: &R) -> Result<Self, Error> {
+        let tally = rows.scan(&Self::zero(rows.n_classes()))?;
+        if tally.n_labelled() == 0.0 {
+            return Err(Error::NoLabels { n: tally.n_unlabelled as usize });
+        }
+        if let Some(k) = tally.counts.iter().position(|&count| count == 0.0) {
+            return Err(Error::ClassWithoutLabel {
+                class: rows.names()[k].clone(),
+                rows: tally.unlabelled_argmax[k],
+                expected: tally.unlabelled_mass[k],
+            });
+        }
+        if tally.n_unlabelled == 0.0 {
+            return Err(Error::NoUnlabelled { n: tally.n_labelled() as usize });
+        }
+        Ok(tally)
+    }
+
+    /// n_l.
+    pub fn n_labelled(&self) -> f64 {
+        self.counts.iter().sum()
+    }
+
+    /// n.
+    pub fn n(&self) -> f64 {
+        self.n_labelled() + self.n_unlabelled
+    }
+
+    /// π_l: shares of the classes among the labelled rows.
+    pub fn labelled_shares(&self) -> Vec<f64> {
+        let n_l = self.n_labelled();
+        self.counts.iter().map(|count| count / n_l).collect()
+    }
+}
+
+impl Sums for Tally {
+    fn add(&mut self, block: &Block<'_>) {
+        let mut best = vec![(f64::NEG_INFINITY, 0); block.len()];
+        for (k, column) in block.columns.iter().enumerate() {
+            let (mut labelled, mut unlabelled) = (0.0, 0.0);
+            for (i, &p) in column.iter().enumerate() {
+                let weight = block.weight(i);
+                match block.labels[i] {
+                    Some(_) => labelled += weight * p,
+                    None => unlabelled += weight * p,
+                }
+                if p > best[i].0 {
+                    best[i] = (p, k);
+                }
+            }
+            self.labelled_mass[k] += labelled;
+            self.unlabelled_mass[k] += unlabelled;
+        }
+        for (i, label) in block.labels.iter().enumerate() {
+            match label {
+                Some(class) => self.counts[class.index()] += block.weight(i),
+                None => {
+                    self.n_unlabelled += block.weight(i);
+                    self.unlabelled_argmax[best[i].1] += 1;
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        add_to(&mut self.counts, &other.counts);
+        add_to(&mut self.labelled_mass, &other.labelled_mass);
+        add_to(&mut self.unlabelled_mass, &other.unlabelled_mass);
+        self.n_unlabelled += other.n_unlabelled;
+        self.unlabelled_argmax.iter_mut().zip(other.unlabelled_argmax).for_each(|(a, b)| *a += b);
+    }
+}
+
+/// Second moments of the posteriors, side by side. K × K, so only where a matrix may be formed.
+#[derive(Clone, Debug)]
+pub(crate) struct SecondMoments {
+    k: usize,
+    with_unlabelled: bool,
+    /// Σ_{i∈L} 1[y_i = k] s_ij at (j, k): the soft confusion matrix, not yet divided.
+    confusion: Vec<f64>,
+    /// Σ_{i∈L} a_{y_i} s_ij s_il.
+    labelled: Vec<f64>,
+    /// The factor a_y of the labelled rows (1 unless a class-weighted moment is needed).
+    factor: Vec<f64>,
+    /// Σ_{i∈U} s_ij s_il.
+    unlabelled: Vec<f64>,
+}
+
+impl SecondMoments {
+    pub(crate) fn of<R: Rows>(rows: &R, factor: Vec<f64>, with_unlabelled: bool) -> Result<Self, Error> {
+        let k = rows.n_classes();
+        let zero = vec![0.0; k * k];
+        rows.scan(&Self {
+            k,
+            with_unlabelled,
+            confusion: zero.clone(),
+            labelled: zero.clone(),
+            factor,
+            unlabelled: zero,
+        })
+    }
+
+    pub(crate) fn confusion(&self) -> DMatrix<f64> {
+        DMatrix::from_row_slice(self.k, self.k, &self.confusion)
+    }
+
+    pub(crate) fn labelled(&self) -> DMatrix<f64> {
+        DMatrix::from_row_slice(self.k, self.k, &self.labelled)
+    }
+
+    pub(crate) fn unlabelled(&self) -> DMatrix<f64> {
+        DMatrix::from_row_slice(self.k, self.k, &self.unlabelled)
+    }
+}
+
+impl Sums for SecondMoments {
+    fn add(&mut self, block: &Block<'_>) {
+        let k = self.k;
+        let mut row = vec![0.0; k];
+        for i in 0..block.len() {
+            let weight = block.weight(i);
+            let (target, scale) = match block.labels[i] {
+                Some(class) => (&mut self.labelled, weight * self.factor[class.index()]),
+                None if self.with_unlabelled => (&mut self.unlabelled, weight),
+                None => continue,
+            };
+            for (value, column) in row.iter_mut().zip(block.columns) {
+                *value = column[i];
+            }
+            for j in 0..k {
+                let scaled = scale * row[j];
+                for l in 0..k {
+                    target[j * k + l] += scaled * row[l];
+                }
+            }
+            if let Some(class) = block.labels[i] {
+                for j in 0..k {
+                    self.confusion[j * k + class.index()] += weight * row[j];
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        add_to(&mut self.confusion, &other.confusion);
+        add_to(&mut self.labelled, &other.labelled);
+        add_to(&mut self.unlabelled, &other.unlabelled);
+    }
+}
