@@ -1,6 +1,7 @@
 //! Statistics of informative labels.
 pub mod calibrate;
 pub mod crossfit;
+pub mod diagnose;
 pub mod error;
 pub mod estimate;
 pub mod interval;
@@ -10,8 +11,12 @@ mod mixture;
 pub mod phi;
 pub mod pipeline;
 pub mod posteriors;
+pub mod risk;
 pub mod rows;
+pub mod simulate;
 pub mod sums;
+pub mod test;
+pub mod threshold;
 
 pub use error::Error;
 pub use estimate::{Estimator, PhiEstimate};

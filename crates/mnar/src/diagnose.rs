@@ -1,0 +1,247 @@
+//! What a statistician asks before believing phi: can the classes be told apart, how many rows do the weights leave,
+//! what if labels also depend on x, how many labels would do.
+
+use crate::error::Error;
+use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
+use crate::mixture::LogMixture;
+use crate::rows::{Rows, Sample};
+use crate::sums::{SecondMoments, Tally};
+use nalgebra::DMatrix;
+use serde::Serialize;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+/// How well the classifier tells the classes apart, which is what identifies phi. The fixed-theta Fisher matrix
+/// cannot show it: its label counts alone make it positive definite.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Identifiability {
+    /// Condition number of the label-shift information, in units of each class's share.
+    pub condition: f64,
+    /// Smallest singular value of the soft confusion matrix, columns summing to 1: 1 is perfect, 0 is blind.
+    pub smallest_singular_value: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// A plain-words verdict on identifiability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The classes are told apart well.
+    Good,
+    /// Estimates are usable, but lean on calibration.
+    Weak,
+    /// Some classes can hardly be told apart.
+    Poor,
+}
+
+impl Verdict {
+    /// One sentence for the user.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Verdict::Good => "The classifier tells the classes apart well enough to identify the mechanism.",
+            Verdict::Weak => {
+                "The classifier confuses some classes; the mechanism is identified, but leans on good calibration."
+            }
+            Verdict::Poor => {
+                "The classifier can hardly tell some classes apart; their phi are little more than guesses, whatever the intervals say."
+            }
+        }
+    }
+}
+
+/// Measures identifiability at an estimate. Forms K × K matrices.
+pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Identifiability, Error> {
+    let tally = &estimate.tally;
+    let k = tally.counts.len();
+    let pi = tally.labelled_shares();
+    let w: Vec<f64> = estimate.unlabelled_shares.iter().zip(&pi).map(|(q, pi)| (q / pi).max(1e-9)).collect();
+    let information = rows.scan(&LogMixture::at(&w, true))?.hessian() / tally.n_unlabelled;
+    // In units of w_k and per share: the identity where posteriors are one-hot.
+    let scale: Vec<f64> = (0..k).map(|j| (w[j] / pi[j]).sqrt()).collect();
+    let scaled = DMatrix::from_fn(k, k, |a, b| information[(a, b)] * scale[a] * scale[b]);
+    let eigenvalues = scaled.symmetric_eigenvalues();
+    let condition = eigenvalues.max() / eigenvalues.min().max(0.0);
+    let confusion = SecondMoments::of(rows, vec![1.0; k], false)?.confusion();
+    let by_class = DMatrix::from_fn(k, k, |j, c| confusion[(j, c)] / tally.counts[c]);
+    let smallest_singular_value = by_class.singular_values().min();
+    let verdict = match smallest_singular_value {
+        value if value >= 0.3 => Verdict::Good,
+        value if value >= 0.1 => Verdict::Weak,
+        _ => Verdict::Poor,
+    };
+    Ok(Identifiability { condition, smallest_singular_value, verdict })
+}
+
+/// Kish's effective sample size of the labelled rows under 1/phi weights, (Σ 1/phi)² / Σ 1/phi².
+///
+/// ```
+/// use mnar::{Phi, diagnose::effective_sample_size};
+/// let ess = effective_sample_size(&[50.0, 50.0], &Phi::new(vec![0.1, 0.1])?);
+/// assert!((ess - 100.0).abs() < 1e-9);
+/// # Ok::<(), mnar::Error>(())
+/// ```
+pub fn effective_sample_size(counts: &[f64], phi: &crate::Phi) -> f64 {
+    let sum = |power: i32| counts.iter().zip(phi.as_slice()).map(|(n, phi)| n * phi.powi(-power)).sum::<f64>();
+    sum(1).powi(2) / sum(2)
+}
+
+/// One point of the sensitivity curve.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SensitivityPoint {
+    /// Odds factor: how many times the odds of a label of the easiest row are those of the hardest row of its class.
+    pub odds_factor: f64,
+    /// phi under it.
+    pub phi: Vec<f64>,
+    /// Class shares under it.
+    pub prevalence: Vec<f64>,
+}
+
+/// How phi and the shares move when labels also depend on how easy a row is.
+///
+/// Let the odds of a label be multiplied by Γ^h(x), h the rank of the classifier's confidence scaled to
+/// [−1/2, 1/2]. Then P(r=0, y|x)/P(r=1, y|x) = e_y Γ^−h(x): the factor drops out of the mixture likelihood in w and
+/// tilts only the source shares, π_k(Γ) = Σ_{i∈L, y_i=k} Γ^−h(x_i) / n_l. So each point costs one label-shift fit, with
+/// 1/phi_k = 1 + (n_u/n_l) w_k π_k(Γ)/π_k.
+pub fn sensitivity(
+    sample: &Sample<'_>,
+    estimator: &LabelShift,
+    odds_factors: &[f64],
+) -> Result<Vec<SensitivityPoint>, Error> {
+    let (posteriors, labels) = (sample.posteriors(), sample.labels());
+    let (n, k) = (labels.len(), sample.n_classes());
+    let tally = Tally::of(sample)?;
+    let rank = confidence_ranks(posteriors);
+    let pi = tally.labelled_shares();
+    odds_factors
+        .iter()
+        .map(|&factor| {
+            if !(factor.is_finite() && factor > 0.0) {
+                return Err(Error::OutOfRange {
+                    name: "an odds factor",
+                    value: factor.to_string(),
+                    range: "a positive number (1 means the labels depend on the class alone)",
+                });
+            }
+            let mut tilted = vec![0.0; k];
+            for (i, class) in labels.labelled() {
+                tilted[class.index()] += factor.powf(-rank[i]) / tally.n_labelled();
+            }
+            let w = estimator.ratios_against(sample, &tally, tilted.clone())?.solution.v;
+            let odds = tally.n_unlabelled / tally.n_labelled();
+            let phi = (0..k).map(|j| 1.0 / (1.0 + odds * w[j] * tilted[j] / pi[j])).collect();
+            let prevalence =
+                (0..k).map(|j| (tally.counts[j] + tally.n_unlabelled * w[j] * tilted[j]) / n as f64).collect();
+            Ok(SensitivityPoint { odds_factor: factor, phi, prevalence })
+        })
+        .collect()
+}
+
+/// Ranks of the largest probability over all rows, scaled to [−1/2, 1/2], ties sharing their mean.
+fn confidence_ranks(posteriors: &crate::Posteriors) -> Vec<f64> {
+    let n = posteriors.len();
+    let confidence: Vec<f64> = (0..n).map(|i| posteriors.row(i).iter().copied().fold(0.0, f64::max)).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| confidence[a].total_cmp(&confidence[b]));
+    let mut rank = vec![0.0; n];
+    let mut start = 0;
+    while start < n {
+        let mut end = start;
+        while end < n && confidence[order[end]] == confidence[order[start]] {
+            end += 1;
+        }
+        let middle = (start + end - 1) as f64 / 2.0 / (n.max(2) - 1) as f64 - 0.5;
+        order[start..end].iter().for_each(|&i| rank[i] = middle);
+        start = end;
+    }
+    rank
+}
+
+/// How many labels, and rows, would be needed if more of both were drawn by the same mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Needed {
+    /// Labels in all.
+    pub labels: usize,
+    /// Rows in all.
+    pub rows: usize,
+}
+
+impl Needed {
+    fn scaled(tally: &Tally, factor: f64) -> Self {
+        Self { labels: (tally.n_labelled() * factor).ceil() as usize, rows: (tally.n() * factor).ceil() as usize }
+    }
+}
+
+/// Labels needed for an interval of phi_k of the given total width at the given level: standard errors shrink with
+/// the square root of the rows. The classifier would learn from the new labels as well, so this errs on the safe side.
+pub fn labels_for_width(estimate: &PhiEstimate, standard_error: f64, width: f64, level: f64) -> Result<Needed, Error> {
+    if !(width > 0.0 && width < 1.0) {
+        return Err(Error::OutOfRange {
+            name: "the interval width",
+            value: width.to_string(),
+            range: "between 0 and 1",
+        });
+    }
+    let now = 2.0 * normal_quantile(level) * standard_error;
+    Ok(Needed::scaled(&estimate.tally, (now / width).powi(2)))
+}
+
+/// Labels needed for the permutation test to reject with the given power at the given level, if the mechanism is as
+/// far from MCAR as the data suggest: the noncentrality, estimated by statistic − df, grows with the rows. `None`
+/// where the statistic does not exceed its degrees of freedom: there is no sign of a departure to scale up.
+pub fn labels_for_power(
+    tally: &Tally,
+    statistic: f64,
+    df: usize,
+    level: f64,
+    power: f64,
+) -> Result<Option<Needed>, Error> {
+    for (name, value) in [("the level", level), ("the power", power)] {
+        if !(value > 0.0 && value < 1.0) {
+            return Err(Error::OutOfRange { name, value: value.to_string(), range: "between 0 and 1" });
+        }
+    }
+    let excess = statistic - df as f64;
+    if excess <= 0.0 {
+        return Ok(None);
+    }
+    let critical = ChiSquared::new(df as f64).expect("positive degrees of freedom").inverse_cdf(1.0 - level);
+    let (mut low, mut high) = (0.0, 1.0);
+    while noncentral_sf(critical, df, high) < power {
+        high *= 2.0;
+    }
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if noncentral_sf(critical, df, middle) < power { low = middle } else { high = middle }
+    }
+    Ok(Some(Needed::scaled(tally, high / excess)))
+}
+
+/// P(noncentral chi-square ≥ x): central ones with df + 2j, mixed by Poisson(λ/2).
+fn noncentral_sf(x: f64, df: usize, lambda: f64) -> f64 {
+    let half = lambda / 2.0;
+    let mut log_weight = -half;
+    let (mut total, mut weight_sum) = (0.0, 0.0);
+    for j in 0..10_000 {
+        let weight = log_weight.exp();
+        weight_sum += weight;
+        total += weight * ChiSquared::new((df + 2 * j) as f64).expect("positive").sf(x);
+        if j as f64 > half && weight < 1e-17 {
+            break;
+        }
+        log_weight += half.ln() - ((j + 1) as f64).ln();
+    }
+    total + (1.0 - weight_sum).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// scipy.stats.ncx2.sf(x, df, nc)
+    #[test]
+    fn noncentral_survival_agrees_with_scipy() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+        near(noncentral_sf(5.991464547107979, 2, 7.0), 0.6554386597603611);
+        near(noncentral_sf(16.918977604620448, 9, 15.0), 0.7790688730346783);
+    }
+}

@@ -1,0 +1,159 @@
+//! The cross-fitted permutation test.
+//!
+//! Under MCAR, r is exchangeable within a fold given the scores of a classifier trained outside it. The statistic is
+//! the score test of "P(r=1|x) = Σ_k phi_k p(k|x) with equal phi": the labelled rows' sum of posteriors, centred in
+//! each fold, squared in the metric of its permutation covariance. Permuting r within folds gives the reference.
+//! For one fold that is exact. Scores of different folds depend on each other's labels, but the dependence cancels to
+//! first order; the size is measured in `results/`.
+
+use super::{TestResult, chi_square_p, drawn_p};
+use crate::crossfit::FoldPlan;
+use crate::error::Error;
+use crate::rows::{Rows, Sample};
+use nalgebra::DMatrix;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+/// Settings of the permutation test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PermutationTest {
+    /// Number of permutations.
+    pub permutations: usize,
+    /// Seed of the permutations.
+    pub seed: u64,
+}
+
+impl Default for PermutationTest {
+    fn default() -> Self {
+        Self { permutations: 9999, seed: 0 }
+    }
+}
+
+/// Directions whose permutation variance is below this share of the largest carry rounding only.
+const RELATIVE_RANK: f64 = 1e-10;
+
+impl PermutationTest {
+    /// Tests whether r depends on the scores within the folds of `plan`.
+    pub fn run(&self, sample: &Sample<'_>, plan: &FoldPlan) -> Result<TestResult, Error> {
+        let whitened = Whitened::new(sample, plan)?;
+        let observed = whitened.statistic(whitened.observed.iter().flatten().copied());
+        let reference: Vec<f64> = (0..self.permutations as u64)
+            .into_par_iter()
+            .map(|draw| {
+                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+                rng.set_stream(draw + 1);
+                let mut chosen = Vec::new();
+                for (members, labelled) in whitened.members.iter().zip(&whitened.observed) {
+                    // The scores are centred, so the unlabelled rows' sum is minus the labelled rows': draw the fewer.
+                    let few = labelled.len().min(members.len() - labelled.len());
+                    let sign = if few == labelled.len() { 1.0 } else { -1.0 };
+                    let drawn = rand::seq::index::sample(&mut rng, members.len(), few);
+                    chosen.push((sign, drawn.into_iter().map(|i| members[i]).collect::<Vec<_>>()));
+                }
+                whitened.signed_statistic(&chosen)
+            })
+            .collect();
+        Ok(TestResult {
+            test: "permutation",
+            statistic: observed,
+            df: Some(whitened.rank),
+            p_value: drawn_p(observed, &reference),
+            p_value_chi_square: Some(chi_square_p(observed, whitened.rank)),
+            draws: self.permutations,
+            condition: if plan.n_folds() == 1 {
+                "exact if the classifier has seen none of these rows"
+            } else {
+                "exact within each fold if the classifier of a fold has seen none of its rows; folds are pooled"
+            },
+        })
+    }
+}
+
+/// Scores centred within folds and scaled so that the statistic is a squared length.
+struct Whitened {
+    /// One row of `rank` numbers a data row.
+    z: Vec<f64>,
+    rank: usize,
+    /// The rows of each fold.
+    members: Vec<Vec<usize>>,
+    /// The labelled rows of each fold.
+    observed: Vec<Vec<usize>>,
+}
+
+impl Whitened {
+    fn new(sample: &Sample<'_>, plan: &FoldPlan) -> Result<Self, Error> {
+        let (posteriors, labels) = (sample.posteriors(), sample.labels());
+        let (n, k) = (labels.len(), sample.n_classes());
+        if plan.folds().len() != n {
+            return Err(Error::LengthMismatch { what: "the fold column", found: plan.folds().len(), expected: n });
+        }
+        let members = plan.members();
+        let observed: Vec<Vec<usize>> = members
+            .iter()
+            .map(|members| members.iter().copied().filter(|&i| labels.is_labelled(i)).collect())
+            .collect();
+        let mut centred = vec![0.0; n * k];
+        let mut covariance = DMatrix::zeros(k, k);
+        for (members, labelled) in members.iter().zip(&observed) {
+            let size = members.len() as f64;
+            let mut fold_covariance = DMatrix::zeros(k, k);
+            for j in 0..k {
+                let column = posteriors.column(j);
+                let mean = members.iter().map(|&i| column[i]).sum::<f64>() / size;
+                members.iter().for_each(|&i| centred[i * k + j] = column[i] - mean);
+            }
+            for &i in members {
+                let row = &centred[i * k..(i + 1) * k];
+                for a in 0..k {
+                    for b in 0..=a {
+                        fold_covariance[(a, b)] += row[a] * row[b];
+                    }
+                }
+            }
+            // Var of a sum of n_l of n_f values drawn without replacement.
+            let n_l = labelled.len() as f64;
+            if size > 1.0 {
+                covariance += fold_covariance * (n_l * (size - n_l) / (size * (size - 1.0)));
+            }
+        }
+        covariance.fill_upper_triangle_with_lower_triangle();
+        let eigen = covariance.symmetric_eigen();
+        let largest = eigen.eigenvalues.max();
+        let kept: Vec<usize> =
+            (0..k).filter(|&j| largest > 0.0 && eigen.eigenvalues[j] > RELATIVE_RANK * largest).collect();
+        if kept.is_empty() {
+            return Err(Error::NotIdentified {
+                method: "the permutation test",
+                why: "all rows of a fold have the same probabilities".into(),
+            });
+        }
+        let rank = kept.len();
+        let mut z = vec![0.0; n * rank];
+        for i in 0..n {
+            for (a, &j) in kept.iter().enumerate() {
+                let direction = eigen.eigenvectors.column(j);
+                let sum: f64 = direction.iter().zip(&centred[i * k..(i + 1) * k]).map(|(v, s)| v * s).sum();
+                z[i * rank + a] = sum / eigen.eigenvalues[j].sqrt();
+            }
+        }
+        Ok(Self { z, rank, members, observed })
+    }
+
+    fn statistic(&self, rows: impl Iterator<Item = usize>) -> f64 {
+        self.signed_statistic(&[(1.0, rows.collect())])
+    }
+
+    fn signed_statistic(&self, chosen: &[(f64, Vec<usize>)]) -> f64 {
+        let mut total = vec![0.0; self.rank];
+        let mut part = vec![0.0; self.rank];
+        for (sign, rows) in chosen {
+            part.fill(0.0);
+            for &i in rows {
+                part.iter_mut().zip(&self.z[i * self.rank..]).for_each(|(sum, z)| *sum += z);
+            }
+            total.iter_mut().zip(&part).for_each(|(total, part)| *total += sign * part);
+        }
+        total.iter().map(|sum| sum * sum).sum()
+    }
+}
