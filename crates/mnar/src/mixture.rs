@@ -417,3 +417,73 @@ fn accelerated_em<R: Rows>(rows: &R, terms: &Terms, start: Vec<f64>, solver: &So
         if converged { Stop::Converged { iterations, passes } } else { Stop::MaxIterations { iterations, passes } };
     Ok(Solution { v, value, sums, stop })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Labels, PosteriorKind, Posteriors, Sample};
+    use ndarray::Array2;
+    use proptest::prelude::*;
+
+    fn table(n: usize, k: usize, seed: f64) -> (Posteriors, Labels) {
+        let logits = Array2::from_shape_fn((n, k), |(i, j)| 2.0 * (seed + 1.3 * i as f64 + 2.7 * j as f64).sin());
+        let y = (0..n).map(|i| (i % 4 == 0).then(|| Class::from(i / 4 % k))).collect();
+        (
+            Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap(),
+            Labels::new(y, (0..k).map(|k| k.to_string()).collect()).unwrap(),
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// Odd sizes exercise the padding of the last tile; the value is compared with a plain sum.
+        #[test]
+        fn sums_gradient_and_hessian(n in 9usize..700, k in 2usize..7, seed in 0.0f64..10.0, weighted: bool) {
+            let (p, y) = table(n, k, seed);
+            let weights: Vec<f64> = (0..n).map(|i| (i % 5) as f64 / 2.0).collect();
+            let sample = Sample::new(&p, &y).unwrap();
+            let sample = if weighted { sample.weighted(&weights).unwrap() } else { sample };
+            let v: Vec<f64> = (0..k).map(|j| 0.2 + j as f64 / 3.0).collect();
+            let at = |v: &[f64]| sample.scan(&LogMixture::at(v, true)).unwrap();
+            let sums = at(&v);
+            let plain: f64 = (0..n)
+                .filter(|&i| !y.is_labelled(i))
+                .map(|i| if weighted { weights[i] } else { 1.0 } * p.row(i).iter().zip(&v).map(|(p, v)| p * v).sum::<f64>().ln())
+                .sum();
+            prop_assert!((sums.value - plain).abs() < 1e-10 * (1.0 + plain.abs()));
+            let h = 1e-5;
+            for a in 0..k {
+                let (mut up, mut down) = (v.clone(), v.clone());
+                up[a] += h;
+                down[a] -= h;
+                let (up, down) = (at(&up), at(&down));
+                let slope = (up.value - down.value) / (2.0 * h);
+                prop_assert!((slope - sums.gradient[a]).abs() < 1e-6 * n as f64);
+                for b in 0..k {
+                    let curve = -(up.gradient[b] - down.gradient[b]) / (2.0 * h);
+                    prop_assert!((curve - sums.hessian()[(a, b)]).abs() < 1e-5 * n as f64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_that_would_underflow_are_summed_one_by_one() {
+        assert!((sum_of_logs(&[1e-40; TILE]) - TILE as f64 * 1e-40f64.ln()).abs() < 1e-9);
+        assert_eq!(sum_of_logs(&[1.0; TILE]), 0.0);
+    }
+
+    /// The number of threads must not change a bit.
+    #[test]
+    fn sums_do_not_depend_on_threads() {
+        let (p, y) = table(30_000, 4, 0.3);
+        let sample = Sample::new(&p, &y).unwrap();
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| sample.scan(&LogMixture::at(&[0.4, 0.9, 1.1, 2.0], true)).unwrap())
+        };
+        let (one, three) = (with(1), with(3));
+        assert_eq!(one.value.to_bits(), three.value.to_bits());
+        assert_eq!(one.hessian, three.hessian);
+    }
+}
