@@ -247,6 +247,10 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
         self.rows.renormalised()
     }
 
+    fn in_memory(&self) -> bool {
+        self.rows.in_memory()
+    }
+
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
         Ok(self.rows.scan(&Through { bcts: self.bcts, sums: zero.clone() })?.sums)
     }

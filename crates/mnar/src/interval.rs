@@ -232,7 +232,13 @@ impl<R: Rows> Profile<'_, R> {
                     held: None,
                 };
                 // v_j = β_j/π_j, so that Σ β_j s_j/π_j = v·s; alpha is n_j/n.
-                let solution = maximise(self.rows, &terms, vec![self.tally.n_unlabelled / n; pi.len()], self.solver)?;
+                let solution = maximise(
+                    self.rows,
+                    &terms,
+                    vec![self.tally.n_unlabelled / n; pi.len()],
+                    self.tally.n_unlabelled,
+                    self.solver,
+                )?;
                 let k = self.class;
                 let (alpha, beta) = (self.tally.counts[k] / n, pi[k] * solution.v[k]);
                 let at_k = self.tally.counts[k] * alpha.ln() - n * alpha;
@@ -249,7 +255,7 @@ impl<R: Rows> Profile<'_, R> {
                 let terms = Terms { held: Some(k), ..Likelihood::terms(self.tally) };
                 let mut start = start.to_vec();
                 start[k] = 1.0 - phi;
-                Ok(maximise(self.rows, &terms, start, self.solver)?.value)
+                Ok(maximise(self.rows, &terms, start, self.tally.n_unlabelled, self.solver)?.value)
             }
             ProfileOf::LabelShift => {
                 // β_k = α_k (1−phi)/phi: n_k log α_k − n(α_k + β_k) becomes n_k log v_k − n π_k v_k/(1−phi).
@@ -263,7 +269,7 @@ impl<R: Rows> Profile<'_, R> {
                 };
                 terms.log_v[k] = count;
                 terms.cost[k] = n * pi[k] / (1.0 - phi);
-                let solution = maximise(self.rows, &terms, start.to_vec(), self.solver)?;
+                let solution = maximise(self.rows, &terms, start.to_vec(), self.tally.n_unlabelled, self.solver)?;
                 Ok(solution.value + count * (pi[k] * phi / (1.0 - phi)).ln())
             }
         }

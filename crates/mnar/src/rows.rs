@@ -63,6 +63,11 @@ pub trait Rows: Sync {
     fn n_classes(&self) -> usize {
         self.names().len()
     }
+
+    /// Is it cheaper to look at some rows than at all? Not for a stream.
+    fn in_memory(&self) -> bool {
+        false
+    }
 }
 
 /// At most this many parts are summed side by side; fixed, so that the result does not depend on the cores.
@@ -165,6 +170,10 @@ impl Rows for Sample<'_> {
 
     fn renormalised(&self) -> Renormalised {
         self.posteriors.renormalised()
+    }
+
+    fn in_memory(&self) -> bool {
+        true
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {

@@ -16,19 +16,11 @@ pub struct Tally {
     pub labelled_mass: Vec<f64>,
     /// Σ_{i∈U} s_ik.
     pub unlabelled_mass: Vec<f64>,
-    /// Unlabelled rows whose most probable class is k.
-    pub unlabelled_argmax: Vec<usize>,
 }
 
 impl Tally {
     fn zero(k: usize) -> Self {
-        Self {
-            counts: vec![0.0; k],
-            n_unlabelled: 0.0,
-            labelled_mass: vec![0.0; k],
-            unlabelled_mass: vec![0.0; k],
-            unlabelled_argmax: vec![0; k],
-        }
+        Self { counts: vec![0.0; k], n_unlabelled: 0.0, labelled_mass: vec![0.0; k], unlabelled_mass: vec![0.0; k] }
     }
 
     /// One walk over the rows; refuses a class without a label.
@@ -40,7 +32,7 @@ impl Tally {
         if let Some(k) = tally.counts.iter().position(|&count| count == 0.0) {
             return Err(Error::ClassWithoutLabel {
                 class: rows.names()[k].clone(),
-                rows: tally.unlabelled_argmax[k],
+                rows: rows.scan(&MostProbable { class: k, rows: 0 })?.rows,
                 expected: tally.unlabelled_mass[k],
             });
         }
@@ -69,28 +61,25 @@ impl Tally {
 
 impl Sums for Tally {
     fn add(&mut self, block: &Block<'_>) {
-        let mut best = vec![(f64::NEG_INFINITY, 0); block.len()];
-        for (k, column) in block.columns.iter().enumerate() {
-            let (mut labelled, mut unlabelled) = (0.0, 0.0);
-            for (i, &p) in column.iter().enumerate() {
-                let weight = block.weight(i);
-                match block.labels[i] {
-                    Some(_) => labelled += weight * p,
-                    None => unlabelled += weight * p,
-                }
-                if p > best[i].0 {
-                    best[i] = (p, k);
-                }
+        // In parts that stay in cache.
+        const PART: usize = 1024;
+        let mut weight = [[0.0; PART]; 2];
+        for start in (0..block.len()).step_by(PART) {
+            let m = PART.min(block.len() - start);
+            for i in 0..m {
+                let (row, labelled) = (block.weight(start + i), block.labels[start + i].is_some());
+                weight[0][i] = if labelled { row } else { 0.0 };
+                weight[1][i] = if labelled { 0.0 } else { row };
             }
-            self.labelled_mass[k] += labelled;
-            self.unlabelled_mass[k] += unlabelled;
-        }
-        for (i, label) in block.labels.iter().enumerate() {
-            match label {
-                Some(class) => self.counts[class.index()] += block.weight(i),
-                None => {
-                    self.n_unlabelled += block.weight(i);
-                    self.unlabelled_argmax[best[i].1] += 1;
+            for (k, column) in block.columns.iter().enumerate() {
+                let column = &column[start..start + m];
+                self.labelled_mass[k] += weighted_sum(column, &weight[0]);
+                self.unlabelled_mass[k] += weighted_sum(column, &weight[1]);
+            }
+            for i in 0..m {
+                match block.labels[start + i] {
+                    Some(class) => self.counts[class.index()] += weight[0][i],
+                    None => self.n_unlabelled += weight[1][i],
                 }
             }
         }
@@ -101,8 +90,41 @@ impl Sums for Tally {
         add_to(&mut self.labelled_mass, &other.labelled_mass);
         add_to(&mut self.unlabelled_mass, &other.unlabelled_mass);
         self.n_unlabelled += other.n_unlabelled;
-        self.unlabelled_argmax.iter_mut().zip(other.unlabelled_argmax).for_each(|(a, b)| *a += b);
     }
+}
+
+/// Counts the unlabelled rows whose most probable class is the given one: for a message only, so not in [`Tally`].
+#[derive(Clone)]
+struct MostProbable {
+    class: usize,
+    rows: usize,
+}
+
+impl Sums for MostProbable {
+    fn add(&mut self, block: &Block<'_>) {
+        let here = block.columns[self.class];
+        self.rows += (0..block.len())
+            .filter(|&i| block.labels[i].is_none() && block.columns.iter().all(|column| column[i] <= here[i]))
+            .count();
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.rows += other.rows;
+    }
+}
+
+fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
+    // Four sums side by side: a single one would wait for each addition.
+    let mut lanes = [0.0; 4];
+    let weight = &weight[..column.len()];
+    for (column, weight) in column.chunks_exact(4).zip(weight.chunks_exact(4)) {
+        for l in 0..4 {
+            lanes[l] += column[l] * weight[l];
+        }
+    }
+    let whole = column.len() / 4 * 4;
+    let rest: f64 = column[whole..].iter().zip(&weight[whole..]).map(|(column, weight)| column * weight).sum();
+    lanes.iter().sum::<f64>() + rest
 }
 
 /// Second moments of the posteriors, side by side. K × K, so only where a matrix may be formed.

@@ -106,7 +106,7 @@ impl LabelShift {
             cost: source.iter().map(|pi| total * pi).collect(),
             held: None,
         };
-        let solution = maximise(rows, &terms, vec![1.0; k], &self.solver)?;
+        let solution = maximise(rows, &terms, vec![1.0; k], tally.n_unlabelled, &self.solver)?;
         Ok(Ratios { source, terms, solution })
     }
 }

@@ -30,7 +30,7 @@ impl Likelihood {
     /// The optimum, whatever the posteriors are called: under MCAR both kinds are the same, and tests of MCAR need that.
     pub(crate) fn solve<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Solution, Error> {
         let start = vec![tally.n_unlabelled / tally.n(); tally.counts.len()];
-        maximise(rows, &Self::terms(tally), start, &self.solver)
+        maximise(rows, &Self::terms(tally), start, tally.n_unlabelled, &self.solver)
     }
 }
 

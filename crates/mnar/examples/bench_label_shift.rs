@@ -1,0 +1,76 @@
+//! Times the label-shift estimate on a table in memory: `bench_label_shift POSTERIORS.npy LABELS.npy [REPEATS]`.
+//! Labels are integers, -1 where missing. Prints JSON; `bench/emq.py` runs it beside QuaPy.
+
+use mnar::estimate::{Estimator, LabelShift, Stop};
+use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
+use ndarray::{Array1, Array2};
+use rayon::prelude::*;
+use std::hint::black_box;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(posteriors), Some(labels)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: bench_label_shift POSTERIORS.npy LABELS.npy [REPEATS]".into());
+    };
+    let repeats: usize = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let p: Array2<f64> = ndarray_npy::read_npy(posteriors)?;
+    let y: Array1<i32> = ndarray_npy::read_npy(labels)?;
+    let names = (0..p.ncols()).map(|k| k.to_string()).collect();
+    let labels = Labels::new(y.iter().map(|&k| (k >= 0).then_some(Class(k as u32))).collect(), names)?;
+    let start = Instant::now();
+    let posteriors = Posteriors::new(p, PosteriorKind::Labelled)?;
+    let check_seconds = start.elapsed().as_secs_f64();
+    let sample = Sample::new(&posteriors, &labels)?;
+
+    let mut estimate_seconds = f64::INFINITY;
+    let mut stream_seconds = f64::INFINITY;
+    let mut last = None;
+    for _ in 0..repeats {
+        let start = Instant::now();
+        let estimate = LabelShift::default().estimate(&sample)?;
+        estimate_seconds = estimate_seconds.min(start.elapsed().as_secs_f64());
+        last = Some(estimate);
+        let start = Instant::now();
+        black_box(stream(&posteriors));
+        stream_seconds = stream_seconds.min(start.elapsed().as_secs_f64());
+    }
+    let estimate = last.ok_or("REPEATS must be at least 1")?;
+    let (iterations, passes) = match estimate.stop {
+        Stop::Converged { iterations, passes } => (iterations, passes),
+        other => return Err(format!("did not converge: {other:?}").into()),
+    };
+    let odds = estimate.tally.n_unlabelled / estimate.tally.n_labelled();
+    let w: Vec<f64> = estimate.phi.as_slice().iter().map(|phi| (1.0 / phi - 1.0) / odds).collect();
+    println!(
+        "{}",
+        serde_json::json!({
+            "seconds_estimate": estimate_seconds,
+            "seconds_check": check_seconds,
+            "iterations": iterations,
+            "passes": passes,
+            "stream_seconds": stream_seconds,
+            "threads": rayon::current_num_threads(),
+            "phi": estimate.phi,
+            "w": w,
+        })
+    );
+    Ok(())
+}
+
+/// Reads every number once, on all cores: the floor for one pass.
+fn stream(posteriors: &Posteriors) -> f64 {
+    let sum = |part: &[f64]| {
+        let mut lanes = [0.0; 16];
+        for chunk in part.chunks_exact(16) {
+            for l in 0..16 {
+                lanes[l] += chunk[l];
+            }
+        }
+        lanes.iter().sum::<f64>()
+    };
+    (0..posteriors.n_classes())
+        .into_par_iter()
+        .map(|k| posteriors.column(k).par_chunks(1 << 16).map(sum).sum::<f64>())
+        .sum()
+}
