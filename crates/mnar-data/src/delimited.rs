@@ -91,13 +91,14 @@ impl<R: Read> DelimitedTable<R> {
         self.spans_lines = lines > 1 && record.as_slice().contains(&b'\n');
         if record.len() != self.header.len() {
             // A swallowed rest of the file is ragged too; then the quote is the thing to look for.
-            if self.spans_lines && self.reader.is_done() && self.reader.get_ref().quotes % 2 == 1 {
+            let (found, ends) = (record.len(), matches!(self.reader.read_byte_record(record), Ok(false)));
+            if self.spans_lines && ends && self.reader.get_ref().quotes % 2 == 1 {
                 return Err(DataError::UnclosedQuote { path: self.path.clone(), row: self.rows });
             }
             return Err(DataError::Ragged {
                 path: self.path.clone(),
                 row: self.rows,
-                found: record.len(),
+                found,
                 expected: self.header.len(),
             });
         }

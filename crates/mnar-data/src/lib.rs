@@ -18,6 +18,7 @@ mod delimited;
 mod error;
 mod features;
 mod format;
+mod guard;
 pub mod idx;
 mod mask;
 mod parquet_table;

@@ -6,6 +6,7 @@ use crate::columns::find;
 use crate::delimited::DelimitedTable;
 use crate::error::{DataError, show};
 use crate::format::{Format, Input};
+use crate::guard::guarded;
 use crate::values::Missing;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{cast, nullif};
@@ -80,7 +81,9 @@ impl Mask<'_> {
     fn parquet(&self, input: Input, output: &Path) -> Result<(), DataError> {
         let unreadable = |error: &dyn std::fmt::Display| DataError::parquet(&self.path, error);
         // With the Arrow types this time: the copy is to have those of the source.
-        let builder = ParquetRecordBatchReaderBuilder::try_new(input.file).map_err(|error| unreadable(&error))?;
+        let builder = guarded(&self.path, || {
+            ParquetRecordBatchReaderBuilder::try_new(input.file).map_err(|error| unreadable(&error))
+        })?;
         let schema = builder.schema().clone();
         let header: Vec<String> = schema.fields().iter().map(|field| field.name().trim().to_owned()).collect();
         crate::columns::check_distinct(&header, &self.path)?;
@@ -101,7 +104,9 @@ impl Mask<'_> {
             .first()
             .and_then(|group| group.columns().first())
             .map_or(Compression::SNAPPY, |column| column.compression_codec().into());
-        let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(|error| unreadable(&error))?;
+        let mut reader =
+            guarded(&self.path, || builder.with_batch_size(BATCH_ROWS).build().map_err(|error| unreadable(&error)))?;
+        let mut next = || guarded(&self.path, || reader.next().transpose().map_err(|error| unreadable(&error)));
 
         let shown = show(output);
         let failed =
@@ -110,8 +115,7 @@ impl Mask<'_> {
         let mut writer = ArrowWriter::try_new(AtomicFile::create(output)?, out_schema.clone(), Some(properties))
             .map_err(|error| failed(&error))?;
         let mut rows = 0;
-        for batch in reader {
-            let batch = batch.map_err(|error| unreadable(&error))?;
+        while let Some(batch) = next()? {
             let mut columns = batch.columns().to_vec();
             let truth = columns[label].clone();
             let blank = self.blanks(&truth, rows)?;

@@ -3,6 +3,7 @@
 use crate::batch::{BATCH_ROWS, Batch, Batches, Table};
 use crate::columns::{NumberRole, Selection, check_distinct};
 use crate::error::DataError;
+use crate::guard::guarded;
 use arrow::array::{Array, ArrayRef, AsArray, LargeStringArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type};
@@ -34,7 +35,9 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         // The types of the Parquet schema itself will do: what Arrow adds (dictionaries, views, large offsets)
         // says how a writer held the same values in memory.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::load(&input, options).map_err(|error| DataError::parquet(path, error))?;
+        let metadata = guarded(path, || {
+            ArrowReaderMetadata::load(&input, options).map_err(|error| DataError::parquet(path, error))
+        })?;
         let header: Vec<String> =
             metadata.schema().fields().iter().map(|field| field.name().trim().to_owned()).collect();
         check_distinct(&header, path)?;
@@ -84,11 +87,10 @@ impl ParquetFooter {
         wanted.sort_unstable();
         wanted.dedup();
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS)
-            .build()
-            .map_err(|error| DataError::parquet(&self.path, error))?;
+            .with_batch_size(BATCH_ROWS);
+        let reader = guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))?;
         let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
         Ok(ParquetBatches {
             reader,
@@ -161,8 +163,9 @@ impl Iterator for ParquetBatches {
 
 impl ParquetBatches {
     fn read(&mut self) -> Result<Option<Batch>, DataError> {
-        let Some(batch) = self.reader.next() else { return Ok(None) };
-        let batch = batch.map_err(|error| DataError::parquet(&self.path, error))?;
+        let (reader, path) = (&mut self.reader, &self.path);
+        let batch = guarded(path, || reader.next().transpose().map_err(|error| DataError::parquet(path, error)))?;
+        let Some(batch) = batch else { return Ok(None) };
         let first_row = self.rows;
         let numbers = self
             .numbers
@@ -201,7 +204,9 @@ impl ParquetBatches {
     fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, DataError> {
         // Not `safe`: that would make nulls, and so missing labels, of values that do not convert.
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(array, to, &options).map_err(|error| DataError::parquet(&self.path, error))
+        guarded(&self.path, || {
+            cast_with_options(array, to, &options).map_err(|error| DataError::parquet(&self.path, error))
+        })
     }
 }
 
