@@ -1,1 +1,39 @@
-//! Readers.
+//! Reads partly labelled tables for `mnar`: predictions (labels with one probability a class) and features,
+//! from CSV and Parquet; writes tables that appear whole or not at all; carries two small samples.
+//!
+//! ```
+//! use mnar_data::{PredictionColumns, predictions_from_csv};
+//! let csv = "label,p_cat,p_dog\ncat,0.9,0.1\n,0.3,0.7\ndog,0.2,0.8\n";
+//! let predictions = predictions_from_csv(csv.as_bytes(), &PredictionColumns::new("label"), "pets.csv")?;
+//! assert_eq!(predictions.labels.counts(), [1, 1]);
+//! let error = predictions_from_csv(csv.as_bytes(), &PredictionColumns::new("lable"), "pets.csv").unwrap_err();
+//! assert!(error.to_string().starts_with("pets.csv: there is no column `lable`, did you mean `label`?"));
+//! # Ok::<(), mnar_data::DataError>(())
+//! ```
+
+mod atomic;
+mod batch;
+mod columns;
+mod delimited;
+mod error;
+mod features;
+mod format;
+mod guard;
+pub mod idx;
+mod mask;
+mod parquet_table;
+mod predictions;
+pub mod samples;
+mod stream;
+mod values;
+mod write;
+
+pub use atomic::AtomicFile;
+pub use columns::PredictionColumns;
+pub use error::DataError;
+pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels, read_unlabelled_features};
+pub use mask::mask_labels;
+pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};
+pub use samples::FullyLabelled;
+pub use stream::ParquetPredictions;
+pub use write::{Column, write_table};

@@ -1,0 +1,174 @@
+//! CSV and TSV, plain or gzipped.
+
+use crate::batch::{BATCH_ROWS, Batch, Batches, Table};
+use crate::columns::{NumberRole, Selection, check_distinct};
+use crate::error::{DataError, shorten};
+use arrow::array::{LargeStringArray, LargeStringBuilder};
+use csv::ByteRecord;
+use std::io::{self, Read};
+
+/// Counts the quotes that pass. The csv crate takes the end of the file for a closing quote, and with it any
+/// number of rows for one value; an odd count behind a last value of several lines gives this away.
+struct QuoteCounter<R> {
+    inner: R,
+    quotes: usize,
+}
+
+impl<R: Read> Read for QuoteCounter<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        // Summed as bytes in runs shorter than 256, which the compiler turns into wide additions.
+        self.quotes += buffer[..n]
+            .chunks(128)
+            .map(|run| usize::from(run.iter().map(|&byte| u8::from(byte == b'"')).sum::<u8>()))
+            .sum::<usize>();
+        Ok(n)
+    }
+}
+
+/// A CSV or TSV table whose header has been read.
+pub(crate) struct DelimitedTable<R> {
+    reader: csv::Reader<QuoteCounter<R>>,
+    /// The header as it stands in the file, for copies.
+    raw_header: ByteRecord,
+    header: Vec<String>,
+    path: String,
+    /// Rows read so far.
+    rows: usize,
+    /// Does the row read last span several lines?
+    spans_lines: bool,
+}
+
+impl<R: Read> DelimitedTable<R> {
+    pub(crate) fn open(inner: R, delimiter: u8, path: &str) -> Result<Self, DataError> {
+        // The first row is read as a row like the others, so that its bytes are kept; a byte order mark is
+        // skipped by the csv crate. Rows of any length pass, to be refused with their number below.
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(1 << 18)
+            .from_reader(QuoteCounter { inner, quotes: 0 });
+        let mut raw_header = ByteRecord::new();
+        if !reader.read_byte_record(&mut raw_header).map_err(|error| csv_error(error, path))? {
+            return Err(DataError::Empty { path: path.to_owned() });
+        }
+        let header = raw_header
+            .iter()
+            .map(|name| std::str::from_utf8(name).map(|name| name.trim().to_owned()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| DataError::NotUtf8 { path: path.to_owned(), place: "the header".into() })?;
+        let table = Self { reader, raw_header, header, path: path.to_owned(), rows: 0, spans_lines: false };
+        check_distinct(&table.header, path)?;
+        Ok(table)
+    }
+
+    pub(crate) fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    pub(crate) fn raw_header(&self) -> &ByteRecord {
+        &self.raw_header
+    }
+
+    /// Rows read so far; after a successful [`next`](Self::next), the number of that row from 1.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Reads a row; false at the end.
+    pub(crate) fn next(&mut self, record: &mut ByteRecord) -> Result<bool, DataError> {
+        let more = self.reader.read_byte_record(record).map_err(|error| csv_error(error, &self.path))?;
+        if !more {
+            if self.spans_lines && self.reader.get_ref().quotes % 2 == 1 {
+                return Err(DataError::UnclosedQuote { path: self.path.clone(), row: self.rows });
+            }
+            return Ok(false);
+        }
+        self.rows += 1;
+        let lines = self.reader.position().line() - record.position().map_or(0, csv::Position::line);
+        // Blank lines before a row count as lines of it, so the values have the last word.
+        self.spans_lines = lines > 1 && record.as_slice().contains(&b'\n');
+        if record.len() != self.header.len() {
+            // A swallowed rest of the file is ragged too; then the quote is the thing to look for.
+            let (found, ends) = (record.len(), matches!(self.reader.read_byte_record(record), Ok(false)));
+            if self.spans_lines && ends && self.reader.get_ref().quotes % 2 == 1 {
+                return Err(DataError::UnclosedQuote { path: self.path.clone(), row: self.rows });
+            }
+            return Err(DataError::Ragged {
+                path: self.path.clone(),
+                row: self.rows,
+                found,
+                expected: self.header.len(),
+            });
+        }
+        Ok(true)
+    }
+
+    fn text<'a>(&self, bytes: &'a [u8], column: usize) -> Result<&'a str, DataError> {
+        std::str::from_utf8(bytes).map_err(|_| DataError::NotUtf8 {
+            path: self.path.clone(),
+            place: format!("row {}, column `{}`", self.rows, self.header[column]),
+        })
+    }
+
+    fn number(&self, bytes: &[u8], column: usize, role: NumberRole) -> Result<f64, DataError> {
+        let text = self.text(bytes, column)?.trim();
+        if let Ok(number) = text.parse() {
+            return Ok(number);
+        }
+        let (path, row, column) = (self.path.clone(), self.rows, self.header[column].clone());
+        Err(if text.is_empty() {
+            DataError::MissingValue { path, row, column, advice: role.advice_missing() }
+        } else {
+            DataError::NotANumber { path, row, column, value: shorten(text, 60), advice: role.advice_text() }
+        })
+    }
+
+    fn read_batch(&mut self, selection: &Selection, record: &mut ByteRecord) -> Result<Option<Batch>, DataError> {
+        let first_row = self.rows;
+        let mut numbers: Vec<Vec<f64>> = selection.numbers.iter().map(|_| Vec::with_capacity(BATCH_ROWS)).collect();
+        let mut texts: Vec<LargeStringBuilder> = selection.texts.iter().map(|_| LargeStringBuilder::new()).collect();
+        while self.rows - first_row < BATCH_ROWS && self.next(record)? {
+            for (values, &column) in numbers.iter_mut().zip(&selection.numbers) {
+                values.push(self.number(&record[column], column, selection.role)?);
+            }
+            for (values, &column) in texts.iter_mut().zip(&selection.texts) {
+                values.append_value(self.text(&record[column], column)?);
+            }
+        }
+        let rows = self.rows - first_row;
+        let texts: Vec<LargeStringArray> = texts.iter_mut().map(LargeStringBuilder::finish).collect();
+        Ok((rows > 0).then_some(Batch { first_row, rows, numbers, texts }))
+    }
+}
+
+impl<R: Read + Send + 'static> Table for DelimitedTable<R> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn batches(mut self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
+        let selection = selection.clone();
+        let mut record = ByteRecord::new();
+        let mut done = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            if done {
+                return None;
+            }
+            let batch = self.read_batch(&selection, &mut record).transpose();
+            // Nothing sensible follows an error.
+            done = !matches!(batch, Some(Ok(_)));
+            batch
+        })))
+    }
+}
+
+/// Any length of row is let through and bytes are not decoded, so reading can fail in the file only.
+fn csv_error(error: csv::Error, path: &str) -> DataError {
+    let cause = match error.into_kind() {
+        csv::ErrorKind::Io(cause) => cause,
+        other => io::Error::other(format!("{other:?}")),
+    };
+    DataError::io(path, "read", cause)
+}

@@ -1,0 +1,229 @@
+//! Parquet files, a batch of rows and the needed columns at a time.
+
+use crate::batch::{BATCH_ROWS, Batch, Batches, Table};
+use crate::columns::{NumberRole, Selection, check_distinct};
+use crate::error::DataError;
+use crate::guard::guarded;
+use arrow::array::{Array, ArrayRef, AsArray, LargeStringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::reader::ChunkReader;
+
+/// A Parquet file whose footer has been read.
+pub(crate) struct ParquetTable<R> {
+    input: R,
+    footer: ParquetFooter,
+}
+
+/// The footer apart from the file, to walk over the same file again without parsing it anew.
+#[derive(Clone)]
+pub(crate) struct ParquetFooter {
+    metadata: ArrowReaderMetadata,
+    header: Vec<String>,
+    path: String,
+}
+
+impl<R: ChunkReader + 'static> ParquetTable<R> {
+    pub(crate) fn open(input: R, path: &str) -> Result<Self, DataError> {
+        if input.len() == 0 {
+            return Err(DataError::Empty { path: path.to_owned() });
+        }
+        // The types of the Parquet schema itself will do: what Arrow adds (dictionaries, views, large offsets)
+        // says how a writer held the same values in memory.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = guarded(path, || {
+            ArrowReaderMetadata::load(&input, options).map_err(|error| DataError::parquet(path, error))
+        })?;
+        let header: Vec<String> =
+            metadata.schema().fields().iter().map(|field| field.name().trim().to_owned()).collect();
+        check_distinct(&header, path)?;
+        Ok(Self { input, footer: ParquetFooter { metadata, header, path: path.to_owned() } })
+    }
+
+    pub(crate) fn footer(&self) -> &ParquetFooter {
+        &self.footer
+    }
+}
+
+impl<R: ChunkReader + Send + 'static> Table for ParquetTable<R> {
+    fn header(&self) -> &[String] {
+        &self.footer.header
+    }
+
+    fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
+        let Self { input, footer } = *self;
+        Ok(Box::new(footer.batches(input, selection)?))
+    }
+}
+
+impl ParquetFooter {
+    pub(crate) fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The number of rows that the footer claims.
+    pub(crate) fn claimed_rows(&self) -> i64 {
+        self.metadata.metadata().file_metadata().num_rows()
+    }
+
+    pub(crate) fn batches<R: ChunkReader + 'static>(
+        &self,
+        input: R,
+        selection: &Selection,
+    ) -> Result<ParquetBatches, DataError> {
+        let fields = self.metadata.schema().fields();
+        for &column in &selection.numbers {
+            self.check_number(column, fields[column].data_type(), selection.role)?;
+        }
+        for &column in &selection.texts {
+            self.check_text(column, fields[column].data_type())?;
+        }
+        // Projected columns come in the order of the file, each once.
+        let mut wanted: Vec<usize> = selection.numbers.iter().chain(&selection.texts).copied().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
+            .with_projection(mask)
+            .with_batch_size(BATCH_ROWS);
+        let reader = guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))?;
+        let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
+        Ok(ParquetBatches {
+            reader,
+            header: self.header.clone(),
+            path: self.path.clone(),
+            role: selection.role,
+            numbers: selection.numbers.iter().map(|column| (*column, position(column))).collect(),
+            texts: selection.texts.iter().map(|column| (*column, position(column))).collect(),
+            rows: 0,
+            done: false,
+        })
+    }
+
+    fn check_number(&self, column: usize, found: &DataType, role: NumberRole) -> Result<(), DataError> {
+        if found.is_numeric() || matches!(found, DataType::Boolean | DataType::Null) {
+            return Ok(());
+        }
+        Err(DataError::ColumnType {
+            path: self.path.clone(),
+            column: self.header[column].clone(),
+            found: type_name(found),
+            role: role.noun(),
+            expected: "a number",
+            advice: role.advice_text(),
+        })
+    }
+
+    fn check_text(&self, column: usize, found: &DataType) -> Result<(), DataError> {
+        use DataType::*;
+        let is_text = matches!(found, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
+        if is_text || found.is_numeric() || matches!(found, Boolean | Null) {
+            return Ok(());
+        }
+        Err(DataError::ColumnType {
+            path: self.path.clone(),
+            column: self.header[column].clone(),
+            found: type_name(found),
+            role: "a label or fold",
+            expected: "text, a whole number or a boolean",
+            advice: "write the column as text",
+        })
+    }
+}
+
+/// Batches of one pass over a file.
+pub(crate) struct ParquetBatches {
+    reader: ParquetRecordBatchReader,
+    header: Vec<String>,
+    path: String,
+    role: NumberRole,
+    /// Column of the file, column of the batch.
+    numbers: Vec<(usize, usize)>,
+    texts: Vec<(usize, usize)>,
+    rows: usize,
+    done: bool,
+}
+
+impl Iterator for ParquetBatches {
+    type Item = Result<Batch, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let batch = self.read().transpose();
+        self.done = !matches!(batch, Some(Ok(_)));
+        batch
+    }
+}
+
+impl ParquetBatches {
+    fn read(&mut self) -> Result<Option<Batch>, DataError> {
+        let (reader, path) = (&mut self.reader, &self.path);
+        let batch = guarded(path, || reader.next().transpose().map_err(|error| DataError::parquet(path, error)))?;
+        let Some(batch) = batch else { return Ok(None) };
+        let first_row = self.rows;
+        let numbers = self
+            .numbers
+            .iter()
+            .map(|&(column, at)| self.numbers_of(batch.column(at), column))
+            .collect::<Result<Vec<_>, _>>()?;
+        let texts = self.texts.iter().map(|&(_, at)| self.texts_of(batch.column(at))).collect::<Result<Vec<_>, _>>()?;
+        self.rows += batch.num_rows();
+        Ok(Some(Batch { first_row, rows: batch.num_rows(), numbers, texts }))
+    }
+
+    fn numbers_of(&self, array: &ArrayRef, column: usize) -> Result<Vec<f64>, DataError> {
+        if let Some(row) = first_null(array) {
+            return Err(DataError::MissingValue {
+                path: self.path.clone(),
+                row: self.rows + row + 1,
+                column: self.header[column].clone(),
+                advice: self.role.advice_missing(),
+            });
+        }
+        let array = self.cast(array, &DataType::Float64)?;
+        Ok(array.as_primitive::<Float64Type>().values().to_vec())
+    }
+
+    /// Any label or fold as text; null where it is missing.
+    fn texts_of(&self, array: &ArrayRef) -> Result<LargeStringArray, DataError> {
+        if array.data_type().is_floating() {
+            let array = self.cast(array, &DataType::Float64)?;
+            // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
+            let text = |value: f64| (!value.is_nan()).then(|| format!("{value:?}"));
+            return Ok(array.as_primitive::<Float64Type>().iter().map(|value| value.and_then(text)).collect());
+        }
+        Ok(self.cast(array, &DataType::LargeUtf8)?.as_string::<i64>().clone())
+    }
+
+    fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, DataError> {
+        // Not `safe`: that would make nulls, and so missing labels, of values that do not convert.
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        guarded(&self.path, || {
+            cast_with_options(array, to, &options).map_err(|error| DataError::parquet(&self.path, error))
+        })
+    }
+}
+
+fn first_null(array: &ArrayRef) -> Option<usize> {
+    if array.logical_null_count() == 0 {
+        return None;
+    }
+    let nulls = array.logical_nulls()?;
+    (0..array.len()).find(|&i| nulls.is_null(i))
+}
+
+fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Struct(_) => "struct".into(),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "list".into(),
+        DataType::Map(..) => "map".into(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
+        other => other.to_string(),
+    }
+}

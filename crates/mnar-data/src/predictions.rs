@@ -1,0 +1,85 @@
+//! Tables of predictions, read into memory.
+
+use crate::batch::{ColumnStack, Table};
+use crate::columns::{PredictionColumns, PredictionLayout};
+use crate::delimited::DelimitedTable;
+use crate::error::DataError;
+use crate::format::Input;
+use crate::parquet_table::ParquetTable;
+use crate::values::{Interner, LabelMatcher, Missing};
+use bytes::Bytes;
+use mnar::{Labels, Posteriors};
+use std::io::Read;
+use std::path::Path;
+
+/// Labels and class probabilities of the same rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predictions {
+    /// The labels; their classes are those of the probability columns, in that order.
+    pub labels: Labels,
+    /// The probabilities.
+    pub posteriors: Posteriors,
+    /// The fold of every row, numbered from 0 in the order of the folds' names.
+    pub folds: Option<Vec<u32>>,
+}
+
+/// Reads a table of predictions: `.csv`, `.tsv` (gzipped or not), `.parquet`; under another name, the first
+/// bytes tell Parquet from CSV.
+pub fn read_predictions(path: &Path, columns: &PredictionColumns) -> Result<Predictions, DataError> {
+    let input = Input::open(path)?;
+    let shown = input.path.clone();
+    collect(input.into_table()?, columns, &shown)
+}
+
+/// Reads predictions from CSV text; `source_name` is what messages start with.
+pub fn predictions_from_csv(
+    reader: impl Read + Send + 'static,
+    columns: &PredictionColumns,
+    source_name: &str,
+) -> Result<Predictions, DataError> {
+    collect(Box::new(DelimitedTable::open(reader, b',', source_name)?), columns, source_name)
+}
+
+/// Reads predictions from the bytes of a Parquet file; `source_name` is what messages start with.
+pub fn predictions_from_parquet(
+    bytes: Bytes,
+    columns: &PredictionColumns,
+    source_name: &str,
+) -> Result<Predictions, DataError> {
+    collect(Box::new(ParquetTable::open(bytes, source_name)?), columns, source_name)
+}
+
+fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Result<Predictions, DataError> {
+    let layout = PredictionLayout::find(table.header(), columns, path)?;
+    let matcher = LabelMatcher::new(&layout.classes, &columns.missing, path);
+    let mut probabilities = ColumnStack::default();
+    let mut y = Vec::new();
+    let mut folds = columns.fold.as_ref().map(|name| (name, Interner::default()));
+    for batch in table.batches(&layout.selection())? {
+        let batch = batch?;
+        matcher.encode(&batch.texts[0], batch.first_row, &mut y)?;
+        if let Some((_, folds)) = &mut folds {
+            folds.extend(&batch.texts[1], &Missing::new(&[]));
+        }
+        probabilities.push(batch.rows, batch.numbers);
+    }
+    if probabilities.rows() == 0 {
+        return Err(DataError::NoRows { path: path.to_owned() });
+    }
+    let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
+    let posteriors = Posteriors::new(probabilities.into_column_major(layout.classes.len()), columns.kind)
+        .map_err(|cause| DataError::core(path, name_class(cause, &layout.classes)))?;
+    let labels = Labels::new(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
+    Ok(Predictions { labels, posteriors, folds })
+}
+
+/// [`Posteriors::new`] knows classes by their number from 1.
+fn name_class(error: mnar::Error, classes: &[String]) -> mnar::Error {
+    match error {
+        mnar::Error::NotAProbability { row, class, value } => {
+            let name = class.parse::<usize>().ok().and_then(|k| classes.get(k.wrapping_sub(1))).cloned();
+            mnar::Error::NotAProbability { row, class: name.unwrap_or(class), value }
+        }
+        other => other,
+    }
+}
