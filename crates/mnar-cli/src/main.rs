@@ -1,2 +1,49 @@
-//! The command `mnar`.
-fn main() {}
+//! The command `mnar`: from a table of predictions to the mechanism of the missing labels.
+//!
+//! `args` is what was typed, `plan` what it means once checked, `cmd` the work, `output` what is shown.
+
+mod args;
+mod cmd;
+mod input;
+mod output;
+mod plan;
+mod table;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// What a command that ran has to say to the shell.
+enum Outcome {
+    Done,
+    /// The test rejects, and `--fail-on-reject` asks to be told.
+    Rejected,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Demo(args) => cmd::demo::run(args),
+        Command::Estimate(args) => cmd::estimate::run(args),
+        Command::Test(args) => cmd::test::run(args),
+        Command::Simulate(args) => cmd::simulate::run(args),
+    };
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Rejected) => ExitCode::from(1),
+        // `mnar ... | head` closes the pipe early, and that is fine.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}

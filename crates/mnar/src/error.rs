@@ -158,12 +158,6 @@ pub enum Error {
         /// What was singular.
         why: String,
     },
-    /// An unlabelled row has probability zero under every mechanism.
-    #[error("row {row} is impossible: it is unlabelled, but every class it could belong to is always labelled")]
-    ImpossibleRow {
-        /// The row, from 1.
-        row: usize,
-    },
     /// The rows come from a file or stream that failed while being read.
     #[error("{0}")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),

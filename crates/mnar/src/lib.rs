@@ -1,4 +1,37 @@
-//! Statistics of informative labels.
+//! Statistics of informative labels: is a label more likely to be there for some classes than for others?
+//!
+//! Give posteriors of any classifier and partly missing labels; get phi_k = P(labelled | class k), the true class
+//! shares, and a test of MCAR. No deep learning and no file formats live here.
+//!
+//! ```
+//! use mnar::crossfit::FoldPlan;
+//! use mnar::estimate::{Estimator, LabelShift};
+//! use mnar::test::PermutationTest;
+//! use mnar::{Labels, PosteriorKind, Posteriors, Sample};
+//! use ndarray::Array2;
+//!
+//! // 90 sick and 210 healthy rows, told apart with 90% confidence; the sick are labelled four times as often.
+//! let sick = |i: usize| i % 10 < 3;
+//! let p = Array2::from_shape_fn((300, 2), |(i, k)| if sick(i) == (k == 1) { 0.9 } else { 0.1 });
+//! let label = |i: usize| match (sick(i), i % 7) {
+//!     (true, 0..4) => Some("sick"),
+//!     (false, 0) => Some("healthy"),
+//!     _ => None,
+//! };
+//! let labels = Labels::with_names((0..300).map(label), vec!["healthy".into(), "sick".into()])?;
+//! let posteriors = Posteriors::new(p, PosteriorKind::Labelled)?;
+//! let sample = Sample::new(&posteriors, &labels)?;
+//!
+//! let estimate = LabelShift::default().estimate(&sample)?;
+//! assert!(estimate.phi[1] > 3.0 * estimate.phi[0]);
+//! let test = PermutationTest::default().run(&sample, &FoldPlan::single(300))?;
+//! assert!(test.p_value < 0.001);
+//! # Ok::<(), mnar::Error>(())
+//! ```
+//!
+//! The nouns are [`Labels`], [`Posteriors`] and [`Phi`]; [`rows`] is the seam between statistics and storage;
+//! [`mod@estimate`], [`mod@test`] and [`interval`] do the work; [`pipeline`] goes from features to phi in one call.
+
 pub mod calibrate;
 pub mod crossfit;
 pub mod diagnose;

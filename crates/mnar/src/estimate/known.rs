@@ -34,6 +34,13 @@ impl Estimator for KnownPhi {
             DMatrix::from_fn(k, k, |a, j| (if a == j { 1.0 } else { 0.0 } - prevalence[a]) / (phi[j] * total));
         let unlabelled: Vec<f64> = (0..k).map(|j| prevalence[j] * (1.0 - phi[j])).collect();
         let unlabelled_total: f64 = unlabelled.iter().sum();
+        if unlabelled_total == 0.0 {
+            return Err(Error::OutOfRange {
+                name: "phi",
+                value: "1 for every class".into(),
+                range: "below 1 for at least one class, since there are unlabelled rows",
+            });
+        }
         Ok(PhiEstimate {
             method: "known",
             phi,

@@ -1,0 +1,581 @@
+//! `mnar estimate`: phi and the class shares.
+
+use super::test::{IN_SAMPLE, most_and_least, self_masking_line};
+use crate::Outcome;
+use crate::args::{EstimateArgs, Format, Interval};
+use crate::input::{Input, pipeline, progress};
+use crate::output::{self, About, EstimateOutput, IntervalOutput, warning_lines};
+use crate::plan::{self, Estimator};
+use crate::table::{TextTable, interval, number};
+use anyhow::{Result, bail};
+use mnar::calibrate::{Bcts, Calibrated, Calibration};
+use mnar::crossfit::{FoldPlan, cross_fit};
+use mnar::diagnose::{effective_sample_size, identifiability, labels_for_width, sensitivity};
+use mnar::estimate::{
+    ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
+};
+use mnar::interval::{Bootstrap, ProfileOf, Replicates, profile_interval};
+use mnar::risk::RiskWeights;
+use mnar::test::{in_sample_check, self_masking_check};
+use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Rows, Sample, Solver};
+use mnar_data::{Column, ParquetPredictions};
+use ndarray::Array2;
+
+pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
+    if args.replicates < 20 {
+        bail!("--replicates is {}, but intervals need at least 20", args.replicates);
+    }
+    let may_stream = args.sensitivity.is_empty() && args.weights.is_none();
+    let input = Input::read(&args.table, args.stream, may_stream)?;
+    let kind = match &args.table.features {
+        Some(_) => PosteriorKind::Labelled,
+        None => args.table.posterior.into(),
+    };
+    let names = match &input {
+        Input::Predictions { labels, .. } | Input::Features { labels, .. } => labels.names().to_vec(),
+        Input::Stream(table) => table.names().to_vec(),
+    };
+    let recipe = Recipe::new(&args, kind, &names)?;
+    let shown = match input {
+        Input::Stream(table) => streamed(&args, &recipe, &table)?,
+        Input::Predictions { labels, posteriors, .. } => in_memory(&args, &recipe, &labels, &posteriors, None)?,
+        Input::Features { labels, x, names, plan } => {
+            let raw = cross_fit(x.view(), &labels, &plan, &pipeline(&args.table).regression, None)?;
+            let features = FeatureTable { x: &x, names, plan: &plan };
+            in_memory(&args, &recipe, &labels, &raw, Some(features))?
+        }
+    };
+    match args.table.format {
+        Format::Json => output::print_json(&shown)?,
+        Format::Text => output::print(&text(&shown, &args))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// What to compute once the posteriors are there; bootstraps repeat it.
+struct Recipe {
+    estimator: Estimator,
+    calibration: Option<Calibration>,
+    prior: SharePrior,
+    known: Option<Known>,
+    kind: PosteriorKind,
+}
+
+enum Known {
+    Shares(Shares),
+    Phi(Phi),
+}
+
+impl Recipe {
+    fn new(args: &EstimateArgs, kind: PosteriorKind, names: &[String]) -> Result<Self> {
+        let estimator = plan::estimator(args.method, kind, !args.shares.is_empty())?;
+        if (estimator == Estimator::Known) == args.phi.is_empty() {
+            bail!("--phi and --method known go together: the known mechanism, one probability a class");
+        }
+        if args.prior_weight != 0.0 && estimator != Estimator::LabelShift {
+            bail!("--prior-weight goes with --method label-shift, the only estimator with a prior");
+        }
+        if !(args.prior_weight >= 0.0 && args.prior_weight.is_finite()) {
+            bail!("--prior-weight is {}, but must be a number of rows, at least 0", args.prior_weight);
+        }
+        if !args.sensitivity.is_empty() && estimator != Estimator::LabelShift {
+            bail!("--sensitivity goes with --method label-shift");
+        }
+        let known = match estimator {
+            Estimator::Known => Some(Known::Phi(Phi::new(plan::by_class("--phi", &args.phi, names)?)?)),
+            Estimator::Moments if args.shares.is_empty() => Some(Known::Shares(Shares::MeanPosterior)),
+            Estimator::Moments if args.shares == ["balanced"] => Some(Known::Shares(Shares::Balanced)),
+            Estimator::Moments => Some(Known::Shares(Shares::Known(plan::by_class("--shares", &args.shares, names)?))),
+            _ => None,
+        };
+        let calibration = plan::calibrate(args.calibrate, kind, estimator)?.then(Calibration::default);
+        let prior = match args.prior_weight {
+            0.0 => SharePrior::None,
+            weight => SharePrior::Labelled { weight },
+        };
+        Ok(Self { estimator, calibration, prior, known, kind })
+    }
+
+    fn label_shift(&self) -> LabelShift {
+        LabelShift { prior: self.prior, ..Default::default() }
+    }
+
+    fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, mnar::Error> {
+        match (self.estimator, &self.known) {
+            (_, Some(Known::Phi(phi))) => KnownPhi(phi.clone()).estimate(rows),
+            (_, Some(Known::Shares(shares))) => Moments::new(shares.clone()).estimate(rows),
+            (Estimator::Confusion, _) => ConfusionInversion.estimate(rows),
+            (Estimator::Likelihood, _) => Likelihood::default().estimate(rows),
+            (Estimator::LabelShift | Estimator::Moments | Estimator::Known, _) => self.label_shift().estimate(rows),
+        }
+    }
+
+    /// Calibrates and estimates under row weights, all in memory.
+    fn run(
+        &self,
+        posteriors: &Posteriors,
+        labels: &Labels,
+        weights: Option<&[f64]>,
+    ) -> Result<(PhiEstimate, Option<(Bcts, Posteriors)>), mnar::Error> {
+        let weighted = |posteriors| -> Result<Sample<'_>, mnar::Error> {
+            let sample = Sample::new(posteriors, labels)?;
+            match weights {
+                Some(weights) => sample.weighted(weights),
+                None => Ok(sample),
+            }
+        };
+        match self.calibration {
+            None => Ok((self.estimate(&weighted(posteriors)?)?, None)),
+            Some(calibration) => {
+                // A class without labels is better reported as such than by a calibration that chases it.
+                mnar::sums::Tally::of(&weighted(posteriors)?)?;
+                let bcts = calibration.fit(&weighted(posteriors)?)?;
+                let calibrated = bcts.apply(posteriors)?;
+                let estimate = {
+                    let sample = Sample::new(&calibrated, labels)?;
+                    match weights {
+                        Some(weights) => self.estimate(&sample.weighted(weights)?)?,
+                        None => self.estimate(&sample)?,
+                    }
+                };
+                Ok((estimate, Some((bcts, calibrated))))
+            }
+        }
+    }
+}
+
+struct FeatureTable<'a> {
+    x: &'a Array2<f64>,
+    names: Vec<String>,
+    plan: &'a FoldPlan,
+}
+
+/// Up to this many numbers are walked over by the bootstrap that `auto` chooses: some ten seconds.
+const AFFORDABLE: usize = 400_000_000;
+
+fn in_memory(
+    args: &EstimateArgs,
+    recipe: &Recipe,
+    labels: &Labels,
+    raw: &Posteriors,
+    features: Option<FeatureTable<'_>>,
+) -> Result<EstimateOutput> {
+    let (estimate, calibration) = recipe.run(raw, labels, None)?;
+    let (bcts, calibrated) = calibration.unzip();
+    let posteriors = calibrated.as_ref().unwrap_or(raw);
+    let sample = Sample::new(posteriors, labels)?;
+    let k = labels.n_classes();
+    let matrices = k <= Solver::default().full_matrix_classes;
+
+    let wanted = match args.interval {
+        Interval::Auto if recipe.estimator == Estimator::Known => Interval::Information,
+        Interval::Auto if features.is_some() || labels.len() * k * args.replicates <= AFFORDABLE => Interval::Bootstrap,
+        Interval::Auto => Interval::Information,
+        asked => asked,
+    };
+    let mut warnings = Vec::new();
+    let intervals = match wanted {
+        Interval::Bootstrap => {
+            let replicates = bootstrap(args, recipe, labels, raw, features.as_ref())?;
+            Intervals::from_replicates(&estimate, &replicates, args.replicates, features.is_none())
+        }
+        Interval::Profile => Intervals::profile(&sample, recipe, &estimate)?,
+        Interval::Auto | Interval::Information => Intervals::information(&estimate),
+    };
+    if intervals.about.failed_replicates > 0 {
+        warnings.push(format!("{} bootstrap replicates failed and were left out", intervals.about.failed_replicates));
+    }
+    if let Some(features) = &features
+        && features.plan.redrawn() > 0
+    {
+        warnings.push(format!(
+            "the folds were drawn {} times because a class had all its labels in one fold",
+            features.plan.redrawn() + 1
+        ));
+    }
+    let labelled = recipe.kind == PosteriorKind::Labelled;
+    // The checks compare scores, so they take the classifier's own, not the calibrated ones.
+    let raw_sample = Sample::new(raw, labels)?;
+    let in_sample = if labelled && matrices { in_sample_check(&raw_sample).ok() } else { None };
+    let self_masking = if labelled && matrices { self_masking_check(&raw_sample).ok() } else { None };
+    if features.is_none() && in_sample.is_some_and(|check| check.suspicious) {
+        warnings.push(IN_SAMPLE.to_owned());
+    }
+    let curve = match args.sensitivity.as_slice() {
+        [] => None,
+        factors => Some(sensitivity(&sample, &recipe.label_shift(), factors)?),
+    };
+    let identified = if matrices { Some(identifiability(&sample, &estimate)?) } else { None };
+    if let Some(path) = &args.weights {
+        write_weights(path, labels, &estimate.phi)?;
+    }
+    assemble(
+        args,
+        recipe,
+        About::labels(labels),
+        estimate,
+        Parts {
+            intervals,
+            bcts,
+            in_sample,
+            self_masking,
+            sensitivity: curve,
+            identifiability: identified,
+            renormalised: raw.renormalised(),
+            features: features.map(|features| features.names),
+            warnings,
+        },
+    )
+}
+
+fn bootstrap(
+    args: &EstimateArgs,
+    recipe: &Recipe,
+    labels: &Labels,
+    raw: &Posteriors,
+    features: Option<&FeatureTable<'_>>,
+) -> Result<Replicates> {
+    let bar = progress(args.table.quiet, "bootstrap", args.replicates);
+    let settings = Bootstrap { replicates: args.replicates, seed: args.table.seed };
+    let regression = pipeline(&args.table).regression;
+    let replicates = settings.run(labels.len(), |weights, replicate| {
+        let refitted;
+        let posteriors = match features {
+            None => raw,
+            Some(features) => {
+                // New folds as well: their draw is part of what makes the estimate vary.
+                let seed = args.table.seed.wrapping_add((replicate + 1) << 20);
+                let plan = FoldPlan::for_labels(labels, features.plan.n_folds(), seed)?;
+                refitted = cross_fit(features.x.view(), labels, &plan, &regression, Some(weights))?;
+                &refitted
+            }
+        };
+        let estimate = recipe.run(posteriors, labels, Some(weights)).map(|(estimate, _)| estimate);
+        bar.inc(1);
+        estimate
+    })?;
+    bar.finish_and_clear();
+    Ok(replicates)
+}
+
+fn streamed(args: &EstimateArgs, recipe: &Recipe, table: &ParquetPredictions) -> Result<EstimateOutput> {
+    if !matches!(args.interval, Interval::Auto | Interval::Information) {
+        bail!(
+            "a streamed table has intervals from the observed information only; use --interval information, or load it without --stream"
+        );
+    }
+    let bcts = match recipe.calibration {
+        Some(calibration) => {
+            mnar::sums::Tally::of(table)?;
+            Some(calibration.fit(table)?)
+        }
+        None => None,
+    };
+    let matrices = table.n_classes() <= Solver::default().full_matrix_classes;
+    let (estimate, identified) = match &bcts {
+        Some(bcts) => {
+            let rows = Calibrated { rows: table, bcts };
+            let estimate = recipe.estimate(&rows)?;
+            let identified = if matrices { Some(identifiability(&rows, &estimate)?) } else { None };
+            (estimate, identified)
+        }
+        None => {
+            let estimate = recipe.estimate(table)?;
+            let identified = if matrices { Some(identifiability(table, &estimate)?) } else { None };
+            (estimate, identified)
+        }
+    };
+    let about = About {
+        classes: table.names().to_vec(),
+        n: table.rows(),
+        n_labelled: table.n_labelled(),
+        labelled_per_class: table.counts().to_vec(),
+    };
+    let parts = Parts {
+        intervals: Intervals::information(&estimate),
+        bcts,
+        in_sample: None,
+        self_masking: None,
+        sensitivity: None,
+        identifiability: identified,
+        renormalised: table.renormalised(),
+        features: None,
+        warnings: vec![
+            "the table was streamed: the checks of held-out predictions and of self-masking were not run".into(),
+        ],
+    };
+    assemble(args, recipe, about, estimate, parts)
+}
+
+/// Intervals, and how they came about.
+struct Intervals {
+    about: IntervalOutput,
+    phi_se: Option<Vec<f64>>,
+    phi: Option<Vec<(f64, f64)>>,
+    prevalence_se: Option<Vec<f64>>,
+    prevalence: Option<Vec<(f64, f64)>>,
+}
+
+const LEVEL: f64 = 0.95;
+
+impl Intervals {
+    fn information(estimate: &PhiEstimate) -> Self {
+        Self {
+            about: IntervalOutput {
+                kind: "information",
+                level: LEVEL,
+                replicates: 0,
+                failed_replicates: 0,
+                conditional_on_classifier: true,
+            },
+            phi_se: estimate.standard_errors(),
+            phi: estimate.conf_int(LEVEL),
+            prevalence_se: estimate.prevalence_standard_errors(),
+            prevalence: estimate.prevalence_conf_int(LEVEL),
+        }
+    }
+
+    fn from_replicates(estimate: &PhiEstimate, replicates: &Replicates, asked: usize, conditional: bool) -> Self {
+        Self {
+            about: IntervalOutput {
+                kind: if conditional { "bootstrap" } else { "bootstrap with refit" },
+                level: LEVEL,
+                replicates: asked,
+                failed_replicates: replicates.failed,
+                conditional_on_classifier: conditional,
+            },
+            phi_se: Some(replicates.phi_standard_errors()),
+            phi: Some(replicates.phi_intervals(estimate.phi.as_slice(), LEVEL)),
+            prevalence_se: Some(replicates.prevalence_standard_errors()),
+            prevalence: Some(replicates.prevalence_intervals(&estimate.prevalence, LEVEL)),
+        }
+    }
+
+    fn profile(sample: &Sample<'_>, recipe: &Recipe, estimate: &PhiEstimate) -> Result<Self> {
+        let of = match recipe.estimator {
+            Estimator::LabelShift if recipe.prior == SharePrior::None => ProfileOf::LabelShift,
+            Estimator::Likelihood => ProfileOf::Population,
+            _ => bail!("--interval profile goes with --method label-shift (without a prior) or likelihood"),
+        };
+        let phi = (0..sample.n_classes())
+            .map(|k| profile_interval(sample, of, Class::from(k), LEVEL, &Solver::default()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut intervals = Self::information(estimate);
+        intervals.about.kind = "profile likelihood";
+        intervals.phi = Some(phi);
+        Ok(intervals)
+    }
+}
+
+/// Everything beside the estimate itself.
+struct Parts {
+    intervals: Intervals,
+    bcts: Option<Bcts>,
+    in_sample: Option<mnar::test::InSampleCheck>,
+    self_masking: Option<mnar::test::SelfMaskingCheck>,
+    sensitivity: Option<Vec<mnar::diagnose::SensitivityPoint>>,
+    identifiability: Option<mnar::diagnose::Identifiability>,
+    renormalised: mnar::posteriors::Renormalised,
+    features: Option<Vec<String>>,
+    warnings: Vec<String>,
+}
+
+/// Below this many labels a class's phi rests on its count alone.
+const FEW_LABELS: usize = 10;
+
+fn assemble(
+    args: &EstimateArgs,
+    recipe: &Recipe,
+    about: About,
+    estimate: PhiEstimate,
+    parts: Parts,
+) -> Result<EstimateOutput> {
+    let mut warnings = parts.warnings;
+    let names = &about.classes;
+    let quote = |classes: Vec<&String>| classes.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
+    if !clipped.is_empty() {
+        warnings.push(format!(
+            "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and --prior-weight steadies it",
+            quote(clipped.iter().collect())
+        ));
+    }
+    if !estimate.stop.converged() {
+        warnings.push(format!("the estimator stopped before it converged: {:?}", estimate.stop));
+    }
+    let few: Vec<&String> =
+        (0..names.len()).filter(|&k| about.labelled_per_class[k] < FEW_LABELS).map(|k| &names[k]).collect();
+    if !few.is_empty() {
+        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", quote(few)));
+    }
+    if let Some(found) = &parts.identifiability
+        && found.verdict != mnar::diagnose::Verdict::Good
+    {
+        warnings.push(format!(
+            "{} (smallest singular value of the confusion matrix {:.3})",
+            found.verdict.sentence(),
+            found.smallest_singular_value
+        ));
+    }
+    if parts.renormalised.rows > 0 {
+        warnings.push(format!(
+            "{} rows did not sum to 1 (off by {:.1e} at most) and were renormalised",
+            parts.renormalised.rows, parts.renormalised.largest_drift
+        ));
+    }
+    let needed = match (args.width, &parts.intervals.phi_se) {
+        (None, _) => None,
+        (Some(_), None) => bail!("--width needs standard errors; use --interval bootstrap"),
+        (Some(width), Some(se)) => Some(
+            se.iter()
+                .map(|&se| se.is_finite().then(|| labels_for_width(&estimate, se, width, LEVEL)).transpose())
+                .collect::<Result<Vec<_>, _>>()?,
+        ),
+    };
+    Ok(EstimateOutput {
+        version: env!("CARGO_PKG_VERSION"),
+        phi_se: parts.intervals.phi_se,
+        phi_ci95: parts.intervals.phi,
+        prevalence_se: parts.intervals.prevalence_se,
+        prevalence_ci95: parts.intervals.prevalence,
+        method: estimate.method.to_owned(),
+        posterior: recipe.kind.name(),
+        converged: estimate.stop.converged(),
+        stop: estimate.stop,
+        clipped,
+        prior_weight: estimate.prior_weight,
+        interval: parts.intervals.about,
+        calibration: parts.bcts,
+        effective_sample_size: effective_sample_size(&estimate.tally.counts, &estimate.phi),
+        identifiability: parts.identifiability,
+        in_sample: parts.in_sample,
+        self_masking: parts.self_masking,
+        sensitivity: parts.sensitivity,
+        labels_for_width: needed,
+        renormalised: parts.renormalised,
+        features: parts.features,
+        seed: args.table.seed,
+        warnings,
+        phi: estimate.phi.as_slice().to_vec(),
+        prevalence: estimate.prevalence,
+        unlabelled_shares: estimate.unlabelled_shares,
+        about,
+    })
+}
+
+fn write_weights(path: &std::path::Path, labels: &Labels, phi: &Phi) -> Result<()> {
+    let weights = RiskWeights::new(phi);
+    let rows: Vec<u64> = (1..=labels.len() as u64).collect();
+    let names = labels.as_slice().iter().map(|label| label.map(|class| labels.name(class))).collect();
+    let ell: Vec<f64> = labels.as_slice().iter().map(|label| weights.ell(*label)).collect();
+    let h: Vec<f64> = labels.as_slice().iter().map(|label| weights.h(*label)).collect();
+    mnar_data::write_table(
+        path,
+        &[
+            ("row", Column::Integers(&rows)),
+            ("label", Column::Texts(names)),
+            ("weight_labelled_loss", Column::Numbers(&ell)),
+            ("weight_unlabelled_loss", Column::Numbers(&h)),
+        ],
+    )?;
+    Ok(())
+}
+
+fn text(shown: &EstimateOutput, args: &EstimateArgs) -> String {
+    let about = &shown.about;
+    let mut out = verdict(shown);
+    out.push_str("\n\n");
+    let mut table =
+        TextTable::new(&["class", "labels", "phi", "95% interval", "labelled", "true share", "95% interval"]);
+    for (k, class) in about.classes.iter().enumerate() {
+        let at =
+            |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
+        table.row(vec![
+            class.clone(),
+            about.labelled_per_class[k].to_string(),
+            number(shown.phi[k]),
+            at(&shown.phi_ci95),
+            number(about.labelled_per_class[k] as f64 / about.n_labelled as f64),
+            number(shown.prevalence[k]),
+            at(&shown.prevalence_ci95),
+        ]);
+    }
+    out.push_str(&table.render());
+    let conditional = if shown.interval.conditional_on_classifier { ", conditional on the classifier" } else { "" };
+    let replicates = if shown.interval.replicates > 0 {
+        format!(", {} replicates", shown.interval.replicates)
+    } else {
+        String::new()
+    };
+    out.push_str(&format!(
+        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}{replicates}{conditional}; seed {}\n",
+        about.n,
+        about.n_labelled,
+        shown.effective_sample_size,
+        shown.method,
+        shown.posterior,
+        if shown.converged { "converged" } else { "NOT converged" },
+        shown.interval.kind,
+        shown.seed,
+    ));
+    if let Some(bcts) = &shown.calibration {
+        out.push_str(&format!(
+            "  calibration  temperature {:.3}, expected calibration error {:.3} before, {:.3} after\n",
+            1.0 / bcts.inverse_temperature,
+            bcts.ece_before,
+            bcts.ece_after
+        ));
+    }
+    if shown.prior_weight > 0.0 {
+        out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", shown.prior_weight));
+    }
+    if let Some(found) = &shown.identifiability {
+        out.push_str(&format!("  identified   {}\n", found.verdict.sentence()));
+    }
+    if let Some(check) = &shown.self_masking {
+        out.push_str(&format!("  check        {}\n", self_masking_line(check)));
+    }
+    if let (Some(width), Some(needed)) = (args.width, &shown.labels_for_width) {
+        out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
+        let mut table = TextTable::new(&["class", "labels in all", "rows in all"]);
+        for (class, needed) in about.classes.iter().zip(needed) {
+            let cell = |pick: fn(&mnar::diagnose::Needed) -> usize| {
+                needed.as_ref().map_or("-".to_owned(), |needed| pick(needed).to_string())
+            };
+            table.row(vec![class.clone(), cell(|needed| needed.labels), cell(|needed| needed.rows)]);
+        }
+        out.push_str(&table.render());
+    }
+    if let Some(curve) = &shown.sensitivity {
+        out.push_str(
+            "\nphi (true share) if the odds of a label also rise from the hardest to the easiest row by a factor of:\n",
+        );
+        let factors: Vec<String> = curve.iter().map(|point| format!("{}", point.odds_factor)).collect();
+        let mut header = vec!["class"];
+        header.extend(factors.iter().map(String::as_str));
+        let mut table = TextTable::new(&header);
+        for (k, class) in about.classes.iter().enumerate() {
+            let cells = curve.iter().map(|point| format!("{:.3} ({:.3})", point.phi[k], point.prevalence[k]));
+            table.row(std::iter::once(class.clone()).chain(cells).collect());
+        }
+        out.push_str(&table.render());
+    }
+    out.push_str(&warning_lines(&shown.warnings));
+    out
+}
+
+/// One sentence: who is labelled most and least, and whether the intervals tell them apart.
+fn verdict(shown: &EstimateOutput) -> String {
+    let Some((most, least, ratio)) = most_and_least(&shown.about.classes, &shown.phi) else {
+        return String::new();
+    };
+    let index = |name: &str| shown.about.classes.iter().position(|class| class == name);
+    let apart = match (&shown.phi_ci95, index(&most), index(&least)) {
+        (Some(intervals), Some(most), Some(least)) if intervals[most].0 > intervals[least].1 => {
+            "; their 95% intervals do not overlap"
+        }
+        (Some(_), ..) => "; their 95% intervals overlap, so ask `mnar test` before believing it",
+        _ => "",
+    };
+    format!("Class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`{apart}.")
+}

@@ -1,0 +1,6 @@
+//! One module a command.
+
+pub(crate) mod demo;
+pub(crate) mod estimate;
+pub(crate) mod simulate;
+pub(crate) mod test;

@@ -1,0 +1,105 @@
+//! Text tables that fit a terminal.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns of text, the first left-aligned and shortened to fit, the others right-aligned.
+pub(crate) struct TextTable {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The usual terminal.
+const WIDTH: usize = 80;
+
+impl TextTable {
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self { header: header.iter().map(|text| (*text).to_owned()).collect(), rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn render(&self) -> String {
+        let columns = self.header.len();
+        let mut widths: Vec<usize> = (0..columns)
+            .map(|j| {
+                let cells = self.rows.iter().map(|row| row[j].width());
+                cells.chain([self.header[j].width()]).max().unwrap_or(0)
+            })
+            .collect();
+        let others: usize = widths[1..].iter().map(|width| width + 2).sum();
+        widths[0] = widths[0].min(WIDTH.saturating_sub(others + 2).max(8));
+        let mut out = String::new();
+        for row in std::iter::once(&self.header).chain(&self.rows) {
+            let mut line = format!("  {}", pad(&shorten(&row[0], widths[0]), widths[0]));
+            for (cell, &width) in row[1..].iter().zip(&widths[1..]) {
+                line.push_str("  ");
+                line.push_str(&" ".repeat(width.saturating_sub(cell.width())));
+                line.push_str(cell);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+/// The text without control characters, cut to the width with an ellipsis.
+fn shorten(text: &str, width: usize) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.width() <= width {
+        return text;
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let next = c.width().unwrap_or(0);
+        if used + next + 1 > width {
+            break;
+        }
+        out.push(c);
+        used += next;
+    }
+    out.push('…');
+    out
+}
+
+/// Four significant digits for small numbers, four decimals otherwise.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        "-".to_owned()
+    } else if value != 0.0 && value.abs() < 0.001 {
+        format!("{value:.1e}")
+    } else {
+        format!("{value:.4}")
+    }
+}
+
+pub(crate) fn interval((low, high): (f64, f64)) -> String {
+    if low.is_finite() && high.is_finite() { format!("{} to {}", number(low), number(high)) } else { "-".to_owned() }
+}
+
+/// A p-value as people read it.
+pub(crate) fn p_value(p: f64) -> String {
+    if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_and_wide_names_are_cut_to_eighty_columns() {
+        let mut table = TextTable::new(&["class", "labels", "phi"]);
+        table.row(vec!["数".repeat(60), "12".into(), "0.1234".into()]);
+        table.row(vec!["a\u{1b}[31m".into(), "3".into(), "0.2".into()]);
+        let text = table.render();
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        assert!(text.contains('…') && !text.contains('\u{1b}'));
+    }
+}
