@@ -3,7 +3,7 @@
 use crate::columns::Selection;
 use crate::error::DataError;
 use arrow::array::LargeStringArray;
-use ndarray::{Array2, ArrayView1, Axis, ShapeBuilder, Slice};
+use ndarray::{Array2, ArrayView1, ShapeBuilder};
 
 /// Rows a batch: ten columns of doubles are 5 MB, and a pass over the batch outweighs handing it over.
 pub(crate) const BATCH_ROWS: usize = 65_536;
@@ -32,54 +32,66 @@ pub(crate) trait Table {
     fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError>;
 }
 
-/// Number columns of unknown length. A file's own word for its length is not taken: a damaged one claims 2^60
-/// rows. The batches are kept apart, and freed one by one while the final array is filled, so that the table
-/// is never held twice.
-#[derive(Default)]
+/// Number columns of unknown length, to become one array, column by column. A file's own word for its length is
+/// not taken: a damaged one claims 2^60 rows.
 pub(crate) struct ColumnStack {
     rows: usize,
-    parts: Vec<Vec<Vec<f64>>>,
+    columns: Vec<Vec<f64>>,
 }
 
 impl ColumnStack {
-    pub(crate) fn push(&mut self, rows: usize, mut numbers: Vec<Vec<f64>>) {
-        self.rows += rows;
-        // The last batch is a part of its capacity.
-        numbers.iter_mut().for_each(Vec::shrink_to_fit);
-        self.parts.push(numbers);
+    pub(crate) fn new(n_columns: usize) -> Self {
+        Self { rows: 0, columns: vec![Vec::new(); n_columns] }
+    }
+
+    pub(crate) fn push(&mut self, batch: &Batch) {
+        self.rows += batch.rows;
+        for (column, values) in self.columns.iter_mut().zip(&batch.numbers) {
+            column.extend_from_slice(values);
+        }
     }
 
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// All rows, one column after the other.
-    pub(crate) fn into_column_major(self, n_columns: usize) -> Array2<f64> {
-        let out = Array2::zeros((self.rows, n_columns).f());
-        self.fill(out)
-    }
-
-    /// All rows, one row after the other.
-    pub(crate) fn into_row_major(self, n_columns: usize) -> Array2<f64> {
-        let out = Array2::zeros((self.rows, n_columns));
-        self.fill(out)
-    }
-
-    fn fill(self, mut out: Array2<f64>) -> Array2<f64> {
-        // A few rows at a time, so that the lines of a row-major target stay in cache from column to column.
-        const BLOCK: usize = 64;
-        let mut first = 0;
-        for part in self.parts {
-            let rows = part.first().map_or(0, Vec::len);
-            let mut target = out.slice_axis_mut(Axis(0), Slice::from(first..first + rows));
-            for (b, mut block) in target.axis_chunks_iter_mut(Axis(0), BLOCK).enumerate() {
-                for (column, mut values) in part.iter().zip(block.columns_mut()) {
-                    let rows = b * BLOCK..b * BLOCK + values.len();
-                    values.assign(&ArrayView1::from(&column[rows]));
-                }
-            }
-            first += rows;
+    /// All rows, one column after the other. Each column is freed once it is copied, and the pages of the array
+    /// are not there before they are written to, so that one column at most is held twice.
+    pub(crate) fn into_array(self) -> Array2<f64> {
+        let mut out = Array2::zeros((self.rows, self.columns.len()).f());
+        for (column, mut target) in self.columns.into_iter().zip(out.columns_mut()) {
+            target.assign(&ArrayView1::from(&column));
         }
         out
+    }
+}
+
+/// Number columns of unknown length, to become one array, row by row.
+pub(crate) struct RowStack {
+    rows: usize,
+    n_columns: usize,
+    values: Vec<f64>,
+}
+
+impl RowStack {
+    pub(crate) fn new(n_columns: usize) -> Self {
+        Self { rows: 0, n_columns, values: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, batch: &Batch) {
+        self.rows += batch.rows;
+        self.values.reserve(batch.rows * self.n_columns);
+        for i in 0..batch.rows {
+            self.values.extend(batch.numbers.iter().map(|column| column[i]));
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// All rows, one after the other.
+    pub(crate) fn into_array(self) -> Array2<f64> {
+        Array2::from_shape_vec((self.rows, self.n_columns), self.values).expect("every batch has all columns")
     }
 }

@@ -50,7 +50,7 @@ pub enum DataError {
         names: String,
     },
     /// A column that was asked for is not there.
-    #[error("{path}: there is no column `{name}`{hint}; the columns are {columns}")]
+    #[error("{path}: there is no column `{name}`{hint} (the columns are {columns})")]
     UnknownColumn {
         /// The file.
         path: String,

@@ -1,6 +1,6 @@
 //! Tables of features, and of labels alone.
 
-use crate::batch::{ColumnStack, Table};
+use crate::batch::{RowStack, Table};
 use crate::columns::{NumberRole, Selection, find, twice};
 use crate::delimited::DelimitedTable;
 use crate::error::DataError;
@@ -65,17 +65,17 @@ pub fn read_unlabelled_features(path: &Path, names: &[String]) -> Result<Array2<
     let shown = input.path.clone();
     let table = input.into_table()?;
     let chosen = choose(table.header(), &FeatureColumns::Named(names.to_vec()), &[], &shown)?;
-    let mut x = ColumnStack::default();
+    let mut x = RowStack::new(names.len());
     let selection = Selection { numbers: chosen, role: NumberRole::Feature, texts: Vec::new() };
     for batch in table.batches(&selection)? {
         let batch = batch?;
         check_finite(&batch.numbers, batch.first_row, names, &shown)?;
-        x.push(batch.rows, batch.numbers);
+        x.push(&batch);
     }
     if x.rows() == 0 {
         return Err(DataError::NoRows { path: shown });
     }
-    Ok(x.into_row_major(names.len()))
+    Ok(x.into_array())
 }
 
 /// Reads the labels alone. All, some or none may be missing.
@@ -118,7 +118,7 @@ fn collect(
     let missing = Missing::new(missing);
     let mut labels = Interner::default();
     let mut folds = fold.map(|name| (name, Interner::default()));
-    let mut x = ColumnStack::default();
+    let mut x = RowStack::new(names.len());
     for batch in table.batches(&Selection { numbers, role: NumberRole::Feature, texts })? {
         let batch = batch?;
         labels.extend(&batch.texts[0], &missing);
@@ -126,7 +126,7 @@ fn collect(
             folds.extend(&batch.texts[1], &Missing::new(&[]));
         }
         check_finite(&batch.numbers, batch.first_row, &names, path)?;
-        x.push(batch.rows, batch.numbers);
+        x.push(&batch);
     }
     if x.rows() == 0 {
         return Err(DataError::NoRows { path: path.to_owned() });
@@ -135,7 +135,7 @@ fn collect(
     let labels = labels.into_labels(path)?;
     let classes = labels.names().to_vec();
     let labels = Labels::new(labels.as_slice().to_vec(), classes).map_err(|cause| DataError::core(path, cause))?;
-    Ok(Features { labels, x: x.into_row_major(names.len()), names, folds })
+    Ok(Features { labels, x: x.into_array(), names, folds })
 }
 
 /// The positions of the features; `taken` are columns that serve as something else.

@@ -39,65 +39,79 @@ impl Format {
 
 /// An open file and what it holds.
 pub(crate) struct Input {
-    pub(crate) file: File,
+    opened: Opened,
     pub(crate) format: Format,
-    gzipped: bool,
     pub(crate) path: String,
 }
 
 impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let shown = show(path);
-        let (file, magic) = open_with_magic(path, &shown)?;
-        // No UTF-8 text starts with these bytes, so compression is seen whatever the name.
-        let gzipped = magic.starts_with(GZIP);
-        let format = Format::of_name(path).unwrap_or(if magic == *b"PAR1" {
+        let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&shown, action, error))?;
+        let format = Format::of_name(path).unwrap_or(if opened.magic == b"PAR1" {
             Format::Parquet
         } else {
             Format::Delimited { delimiter: b',' }
         });
-        Ok(Self { file, format, gzipped, path: shown })
+        Ok(Self { opened, format, path: shown })
     }
 
     /// The text of a delimited file.
     pub(crate) fn into_text(self) -> Box<dyn Read + Send> {
-        maybe_gunzip(self.file, self.gzipped)
+        self.opened.into_bytes()
+    }
+
+    /// The file of a Parquet table, which is read from its end.
+    pub(crate) fn into_file(self) -> Result<File, DataError> {
+        if self.opened.is_pipe {
+            let cause =
+                io::Error::other("Parquet is read from its end, and a pipe has none yet; save it to a file first");
+            return Err(DataError::io(&self.path, "read", cause));
+        }
+        Ok(self.opened.file)
     }
 
     pub(crate) fn into_table(self) -> Result<Box<dyn Table>, DataError> {
         let path = self.path.clone();
         Ok(match self.format {
             Format::Delimited { delimiter } => Box::new(DelimitedTable::open(self.into_text(), delimiter, &path)?),
-            Format::Parquet => Box::new(ParquetTable::open(self.file, &path)?),
+            Format::Parquet => Box::new(ParquetTable::open(self.into_file()?, &path)?),
         })
     }
 }
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
-
-fn maybe_gunzip(file: File, gzipped: bool) -> Box<dyn Read + Send> {
-    if gzipped { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, file))) } else { Box::new(file) }
-}
-
-fn open_with_magic(path: &Path, shown: &str) -> Result<(File, [u8; 4]), DataError> {
-    let mut file = File::open(path).map_err(|error| DataError::io(shown, "opened", error))?;
-    let mut magic = [0; 4];
-    let mut read = || -> io::Result<()> {
-        let mut filled = 0;
-        while filled < magic.len() {
-            match file.read(&mut magic[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        file.rewind()
-    };
-    read().map_err(|error| DataError::io(shown, "read", error))?;
-    Ok((file, magic))
-}
-
 /// The bytes of a file, decompressed if it is gzipped.
 pub(crate) fn open_maybe_gzipped(path: &Path) -> Result<Box<dyn Read + Send>, DataError> {
-    let (file, magic) = open_with_magic(path, &show(path))?;
-    Ok(maybe_gunzip(file, magic.starts_with(GZIP)))
+    let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&show(path), action, error))?;
+    Ok(opened.into_bytes())
+}
+
+/// A file of which the first bytes are known.
+struct Opened {
+    file: File,
+    magic: Vec<u8>,
+    /// A pipe cannot be wound back: its first bytes are put before the others again.
+    is_pipe: bool,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Result<Self, (&'static str, io::Error)> {
+        let mut file = File::open(path).map_err(|error| ("opened", error))?;
+        let mut magic = Vec::new();
+        (&mut file).take(4).read_to_end(&mut magic).map_err(|error| ("read", error))?;
+        let is_pipe = file.rewind().is_err();
+        Ok(Self { file, magic, is_pipe })
+    }
+
+    fn into_bytes(self) -> Box<dyn Read + Send> {
+        // No UTF-8 text starts with these bytes, so compression is seen whatever the name.
+        let gzipped = self.magic.starts_with(&[0x1f, 0x8b]);
+        let again = if self.is_pipe { self.magic } else { Vec::new() };
+        let bytes = io::Cursor::new(again).chain(self.file);
+        if gzipped {
+            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, bytes)))
+        } else {
+            Box::new(bytes)
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! A fence around the Parquet decoder, which panics on some damaged files.
 //!
 //! Found by changing single bytes of a valid file (parquet 60.1.0):
-//! - the encoding of a page set to "dictionary" where no dictionary page came before it: `expect` in
-//!   `arrow/decoder` and `column/reader/decoder.rs`, "Decoder for dict should have been set".
+//! - a page marked as dictionary-encoded though no dictionary page came before it: an `expect` in
+//!   `column/reader/decoder.rs`, "Decoder for dict should have been set".
 //!
 //! A damaged file is the user's to mend and must not look like a fault of the program.
 

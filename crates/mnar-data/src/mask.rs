@@ -81,9 +81,9 @@ impl Mask<'_> {
     fn parquet(&self, input: Input, output: &Path) -> Result<(), DataError> {
         let unreadable = |error: &dyn std::fmt::Display| DataError::parquet(&self.path, error);
         // With the Arrow types this time: the copy is to have those of the source.
-        let builder = guarded(&self.path, || {
-            ParquetRecordBatchReaderBuilder::try_new(input.file).map_err(|error| unreadable(&error))
-        })?;
+        let file = input.into_file()?;
+        let builder =
+            guarded(&self.path, || ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(&error)))?;
         let schema = builder.schema().clone();
         let header: Vec<String> = schema.fields().iter().map(|field| field.name().trim().to_owned()).collect();
         crate::columns::check_distinct(&header, &self.path)?;

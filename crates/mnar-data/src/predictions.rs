@@ -52,7 +52,7 @@ pub fn predictions_from_parquet(
 fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Result<Predictions, DataError> {
     let layout = PredictionLayout::find(table.header(), columns, path)?;
     let matcher = LabelMatcher::new(&layout.classes, &columns.missing, path);
-    let mut probabilities = ColumnStack::default();
+    let mut probabilities = ColumnStack::new(layout.classes.len());
     let mut y = Vec::new();
     let mut folds = columns.fold.as_ref().map(|name| (name, Interner::default()));
     for batch in table.batches(&layout.selection())? {
@@ -61,13 +61,13 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
         if let Some((_, folds)) = &mut folds {
             folds.extend(&batch.texts[1], &Missing::new(&[]));
         }
-        probabilities.push(batch.rows, batch.numbers);
+        probabilities.push(&batch);
     }
     if probabilities.rows() == 0 {
         return Err(DataError::NoRows { path: path.to_owned() });
     }
     let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
-    let posteriors = Posteriors::new(probabilities.into_column_major(layout.classes.len()), columns.kind)
+    let posteriors = Posteriors::new(probabilities.into_array(), columns.kind)
         .map_err(|cause| DataError::core(path, name_class(cause, &layout.classes)))?;
     let labels = Labels::new(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
     Ok(Predictions { labels, posteriors, folds })

@@ -81,13 +81,12 @@ impl ParquetPredictions {
             let cause = format!("its footer claims {} rows but it holds {rows}", self.footer.claimed_rows());
             return Err(DataError::parquet(&self.shown, cause));
         }
-        // A few rows that stand for all of them, so that the core judges by its own rules and words.
         self.check_estimable(rows, &counts)?;
         (self.rows, self.counts, self.renormalised) = (rows, counts, renormalised);
         Ok(())
     }
 
-    /// The refusals of [`Labels::new`], from the counts alone.
+    /// The refusals of [`Labels::new`], in its order, from the counts alone: the labels are not kept.
     fn check_estimable(&self, rows: usize, counts: &[usize]) -> Result<(), DataError> {
         let labelled: usize = counts.iter().sum();
         let names = &self.layout.classes;

@@ -105,9 +105,9 @@ fn unknown_columns_are_named_with_the_nearest() {
     let with = |label: &str, text: &str| read_with(text, &PredictionColumns::new(label)).unwrap_err();
     assert_eq!(
         with("lable", GOOD),
-        "f.csv: there is no column `lable`, did you mean `label`?; the columns are label, p_a, p_b"
+        "f.csv: there is no column `lable`, did you mean `label`? (the columns are label, p_a, p_b)"
     );
-    assert_eq!(with("zzz", GOOD), "f.csv: there is no column `zzz`; the columns are label, p_a, p_b");
+    assert_eq!(with("zzz", GOOD), "f.csv: there is no column `zzz` (the columns are label, p_a, p_b)");
     assert!(with("LABEL", GOOD).contains("did you mean `label`?"));
     let header = (0..20).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
     let message = with("label", &header);
@@ -244,4 +244,21 @@ fn rows_beyond_one_batch_keep_their_number() {
     assert!(refused(&text).starts_with("row 150001: label `z`"));
     let text = text.replace("z,0.5,0.5", "a,x,0.5");
     assert!(refused(text).starts_with("row 150001, column `p_a`: `x`"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_are_read_but_not_as_parquet() {
+    use std::os::fd::AsRawFd;
+    let columns = PredictionColumns::new("label");
+    let through = |bytes: &[u8]| {
+        let (pipe, mut end) = std::io::pipe().unwrap();
+        end.write_all(bytes).unwrap();
+        drop(end);
+        let path = std::path::PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        read_predictions(&path, &columns).map_err(|error| error.to_string())
+    };
+    assert_eq!(through(GOOD.as_bytes()).unwrap(), read(GOOD).unwrap());
+    assert!(through(b"PAR1...").unwrap_err().contains("save it to a file first"));
+    assert!(through(b"").unwrap_err().contains("the file is empty"));
 }

@@ -88,6 +88,20 @@ fn the_files_themselves_are_fine() {
     features_from_csv(Cursor::new(FEATURES), "label", &FeatureColumns::AllNumeric, Some("fold"), &[], "f").unwrap();
 }
 
+#[test]
+fn every_flipped_bit_of_a_parquet_file_is_survived() {
+    let whole = parquet();
+    for at in 0..whole.len() {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            if let Err(error) = predictions_from_parquet(Bytes::from(bytes), &columns(), "f") {
+                assert!(error.to_string().starts_with("f: "), "byte {at}, bit {bit}: {error}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
