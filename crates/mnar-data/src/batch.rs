@@ -5,8 +5,15 @@ use crate::error::DataError;
 use arrow::array::LargeStringArray;
 use ndarray::{Array2, ArrayView1, ShapeBuilder};
 
-/// Rows a batch: ten columns of doubles are 5 MB, and a pass over the batch outweighs handing it over.
+/// Rows of a batch of few columns: a pass over them outweighs handing them over.
 pub(crate) const BATCH_ROWS: usize = 65_536;
+
+/// Rows of a batch, fewer where there are many columns: about 20 MB of numbers, but enough rows to be summed
+/// side by side.
+pub(crate) fn batch_rows(n_columns: usize) -> usize {
+    const NUMBERS: usize = 40 * BATCH_ROWS;
+    (NUMBERS / n_columns.max(1)).clamp(4096, BATCH_ROWS)
+}
 
 /// Consecutive rows of the selected columns.
 #[derive(Debug)]

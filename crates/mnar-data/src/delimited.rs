@@ -1,6 +1,6 @@
 //! CSV and TSV, plain or gzipped.
 
-use crate::batch::{BATCH_ROWS, Batch, Batches, Table};
+use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::columns::{NumberRole, Selection, check_distinct};
 use crate::error::{DataError, shorten};
 use arrow::array::{LargeStringArray, LargeStringBuilder};
@@ -47,7 +47,7 @@ impl<R: Read> DelimitedTable<R> {
             .has_headers(false)
             .flexible(true)
             .delimiter(delimiter)
-            .buffer_capacity(1 << 18)
+            .buffer_capacity(1 << 16)
             .from_reader(QuoteCounter { inner, quotes: 0 });
         let mut raw_header = ByteRecord::new();
         if !reader.read_byte_record(&mut raw_header).map_err(|error| csv_error(error, path))? {
@@ -127,9 +127,12 @@ impl<R: Read> DelimitedTable<R> {
 
     fn read_batch(&mut self, selection: &Selection, record: &mut ByteRecord) -> Result<Option<Batch>, DataError> {
         let first_row = self.rows;
-        let mut numbers: Vec<Vec<f64>> = selection.numbers.iter().map(|_| Vec::with_capacity(BATCH_ROWS)).collect();
+        let most = batch_rows(selection.numbers.len());
+        // Most tables with a second batch fill it; most tables have none.
+        let capacity = if first_row == 0 { 0 } else { most };
+        let mut numbers: Vec<Vec<f64>> = selection.numbers.iter().map(|_| Vec::with_capacity(capacity)).collect();
         let mut texts: Vec<LargeStringBuilder> = selection.texts.iter().map(|_| LargeStringBuilder::new()).collect();
-        while self.rows - first_row < BATCH_ROWS && self.next(record)? {
+        while self.rows - first_row < most && self.next(record)? {
             for (values, &column) in numbers.iter_mut().zip(&selection.numbers) {
                 values.push(self.number(&record[column], column, selection.role)?);
             }

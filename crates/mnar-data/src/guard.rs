@@ -1,8 +1,10 @@
 //! A fence around the Parquet decoder, which panics on some damaged files.
 //!
-//! Found by changing single bytes of a valid file (parquet 60.1.0):
+//! Found by changing bytes of valid files (parquet 60.1.0):
 //! - a page marked as dictionary-encoded though no dictionary page came before it: an `expect` in
-//!   `column/reader/decoder.rs`, "Decoder for dict should have been set".
+//!   `column/reader/decoder.rs`, "Decoder for dict should have been set";
+//! - a footer with a negative offset of a column: an `assert!` in `file/metadata/mod.rs`, "column start and length
+//!   should not be negative".
 //!
 //! A damaged file is the user's to mend and must not look like a fault of the program.
 

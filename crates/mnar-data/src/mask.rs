@@ -1,7 +1,7 @@
 //! Copies of a table with some labels blanked.
 
 use crate::atomic::{AtomicFile, TextFile};
-use crate::batch::BATCH_ROWS;
+use crate::batch::batch_rows;
 use crate::columns::find;
 use crate::delimited::DelimitedTable;
 use crate::error::{DataError, show};
@@ -104,8 +104,9 @@ impl Mask<'_> {
             .first()
             .and_then(|group| group.columns().first())
             .map_or(Compression::SNAPPY, |column| column.compression_codec().into());
-        let mut reader =
-            guarded(&self.path, || builder.with_batch_size(BATCH_ROWS).build().map_err(|error| unreadable(&error)))?;
+        let mut reader = guarded(&self.path, || {
+            builder.with_batch_size(batch_rows(header.len())).build().map_err(|error| unreadable(&error))
+        })?;
         let mut next = || guarded(&self.path, || reader.next().transpose().map_err(|error| unreadable(&error)));
 
         let shown = show(output);

@@ -1,6 +1,6 @@
 //! Parquet files, a batch of rows and the needed columns at a time.
 
-use crate::batch::{BATCH_ROWS, Batch, Batches, Table};
+use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::columns::{NumberRole, Selection, check_distinct};
 use crate::error::DataError;
 use crate::guard::guarded;
@@ -89,7 +89,7 @@ impl ParquetFooter {
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
             .with_projection(mask)
-            .with_batch_size(BATCH_ROWS);
+            .with_batch_size(batch_rows(selection.numbers.len()));
         let reader = guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))?;
         let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
         Ok(ParquetBatches {

@@ -1,6 +1,6 @@
 //! A Parquet file of predictions that is walked over in flat memory, as often as an estimator needs.
 
-use crate::batch::{BATCH_ROWS, Batch};
+use crate::batch::Batch;
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::error::{DataError, show};
 use crate::parquet_table::{ParquetFooter, ParquetTable};
@@ -123,7 +123,7 @@ impl ParquetPredictions {
                     }
                 }
             });
-            let mut labels = Vec::with_capacity(BATCH_ROWS);
+            let mut labels = Vec::new();
             for batch in receive {
                 let mut batch = batch?;
                 labels.clear();

@@ -1,7 +1,7 @@
 //! Tables out: CSV or Parquet by the name of the file.
 
 use crate::atomic::{AtomicFile, TextFile};
-use crate::batch::BATCH_ROWS;
+use crate::batch::batch_rows;
 use crate::columns::check_distinct;
 use crate::error::{DataError, show};
 use crate::format::Format;
@@ -128,8 +128,9 @@ fn write_parquet(path: &Path, columns: &[(&str, Column<'_>)], rows: usize, shown
         |error: &dyn std::fmt::Display| DataError::io(shown, "written", std::io::Error::other(error.to_string()));
     let mut writer = ArrowWriter::try_new(AtomicFile::create(path)?, schema.clone(), Some(properties.build()))
         .map_err(|error| failed(&error))?;
-    for start in (0..rows).step_by(BATCH_ROWS) {
-        let end = (start + BATCH_ROWS).min(rows);
+    let most = batch_rows(columns.len());
+    for start in (0..rows).step_by(most) {
+        let end = (start + most).min(rows);
         let arrays = columns.iter().map(|(_, column)| column.array(start..end)).collect();
         let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| failed(&error))?;
         writer.write(&batch).map_err(|error| failed(&error))?;
