@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A table, as far as it is needed in memory.
 pub(crate) enum Input {
-    Predictions { labels: Labels, posteriors: Posteriors, plan: FoldPlan, has_folds: bool },
+    Predictions { labels: Labels, posteriors: Posteriors, plan: FoldPlan },
     Stream(Box<ParquetPredictions>),
     Features { labels: Labels, x: Array2<f64>, names: Vec<String>, plan: FoldPlan },
 }
@@ -58,9 +58,8 @@ impl Input {
             }
         }
         let table = mnar_data::read_predictions(&args.table, &columns)?;
-        let has_folds = table.folds.is_some();
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
-        Ok(Input::Predictions { labels: table.labels, posteriors: table.posteriors, plan, has_folds })
+        Ok(Input::Predictions { labels: table.labels, posteriors: table.posteriors, plan })
     }
 }
 

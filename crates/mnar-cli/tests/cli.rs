@@ -66,7 +66,19 @@ fn estimate_has_the_contract_keys_and_finds_the_mechanism() {
     let table = write(&folder, "p.csv", predictions(3000));
     let table = table.to_str().unwrap();
     let result = json(&["estimate", table, "--label", "y", "--fold", "fold", "--format", "json"]);
-    for key in ["classes", "n", "n_labelled", "labelled_per_class", "phi", "phi_se", "phi_ci95", "prevalence", "method", "converged", "seed"] {
+    for key in [
+        "classes",
+        "n",
+        "n_labelled",
+        "labelled_per_class",
+        "phi",
+        "phi_se",
+        "phi_ci95",
+        "prevalence",
+        "method",
+        "converged",
+        "seed",
+    ] {
         assert!(result.get(key).is_some(), "no {key}");
     }
     assert_eq!(result["n"], 3000);
@@ -93,13 +105,17 @@ fn estimate_has_the_contract_keys_and_finds_the_mechanism() {
 fn text_output_has_a_verdict_and_fits_the_terminal() {
     let folder = folder();
     let table = write(&folder, "p.csv", predictions(1500));
-    let output = mnar(&["estimate", table.to_str().unwrap(), "--label", "y", "--sensitivity", "0.5,1,2", "--width", "0.05"]);
+    let output =
+        mnar(&["estimate", table.to_str().unwrap(), "--label", "y", "--sensitivity", "0.5,1,2", "--width", "0.05"]);
     let output = { output }.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("Class `b` is about "), "{text}");
     assert!(text.contains("Labels needed") && text.contains("by a factor of"));
     let table_lines = text.lines().filter(|line| line.starts_with("  a ") || line.starts_with("  b "));
-    assert!(table_lines.clone().count() >= 6 && table_lines.into_iter().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        table_lines.clone().count() >= 6 && table_lines.into_iter().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
 }
 
 #[test]
@@ -115,7 +131,8 @@ fn the_test_rejects_and_says_so_by_its_exit_code() {
     assert_eq!(mnar(&["test", table, "--label", "y", "--fail-on-reject"]).output().unwrap().status.code(), Some(1));
     assert_eq!(mnar(&["test", table, "--label", "y"]).output().unwrap().status.code(), Some(0));
     for method in ["lrt", "lrt-bootstrap", "moments-bootstrap"] {
-        let result = json(&["test", table, "--label", "y", "--method", method, "--replicates", "39", "--format", "json"]);
+        let result =
+            json(&["test", table, "--label", "y", "--method", method, "--replicates", "39", "--format", "json"]);
         assert!(result["p_value"].as_f64().unwrap() < 0.05, "{method}: {result}");
     }
     let text = String::from_utf8(mnar(&["test", table, "--label", "y"]).output().unwrap().stdout).unwrap();
@@ -136,8 +153,20 @@ fn simulate_then_estimate_from_features() {
     let masked = folder.path().join("masked.csv");
     let masked = masked.to_str().unwrap();
     let summary = json(&[
-        "simulate", data.to_str().unwrap(), "--label", "naïve label", "--phi", "“é”=0.4,b c=0.1,🙂=0.2",
-        "--keep-truth", "truth", "-o", masked, "--seed", "4", "--format", "json",
+        "simulate",
+        data.to_str().unwrap(),
+        "--label",
+        "naïve label",
+        "--phi",
+        "“é”=0.4,b c=0.1,🙂=0.2",
+        "--keep-truth",
+        "truth",
+        "-o",
+        masked,
+        "--seed",
+        "4",
+        "--format",
+        "json",
     ]);
     assert_eq!(summary["rows_per_class"], serde_json::json!([1000, 1000, 1000]));
     let truth: Vec<f64> = summary["phi"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
@@ -161,8 +190,16 @@ fn weights_are_those_of_the_printed_phi() {
     let table = write(&folder, "p.csv", predictions(600));
     let weights = folder.path().join("w.csv");
     let result = json(&[
-        "estimate", table.to_str().unwrap(), "--label", "y", "--interval", "information", "--format", "json",
-        "--weights", weights.to_str().unwrap(),
+        "estimate",
+        table.to_str().unwrap(),
+        "--label",
+        "y",
+        "--interval",
+        "information",
+        "--format",
+        "json",
+        "--weights",
+        weights.to_str().unwrap(),
     ]);
     let text = std::fs::read_to_string(weights).unwrap();
     assert_eq!(text.lines().next(), Some("row,label,weight_labelled_loss,weight_unlabelled_loss"));
@@ -194,14 +231,18 @@ fn a_streamed_parquet_file_gives_the_same_estimate() {
     }
     use mnar_data::Column;
     let path = folder.path().join("p.parquet");
-    mnar_data::write_table(&path, &[
-        ("y", Column::Texts(y)),
-        ("p_a", Column::Numbers(&columns[0])),
-        ("p_b", Column::Numbers(&columns[1])),
-        ("fold", Column::Integers(&fold)),
-    ])
+    mnar_data::write_table(
+        &path,
+        &[
+            ("y", Column::Texts(y)),
+            ("p_a", Column::Numbers(&columns[0])),
+            ("p_b", Column::Numbers(&columns[1])),
+            ("fold", Column::Integers(&fold)),
+        ],
+    )
     .unwrap();
-    let arguments = ["estimate", path.to_str().unwrap(), "--label", "y", "--interval", "information", "--format", "json"];
+    let arguments =
+        ["estimate", path.to_str().unwrap(), "--label", "y", "--interval", "information", "--format", "json"];
     let loaded = json(&arguments);
     let streamed = json(&[&arguments[..], &["--stream"]].concat());
     for k in 0..2 {
@@ -227,7 +268,11 @@ fn bad_tables_are_refused_with_one_clear_message() {
         ("no labels", "y,p_a,p_b\n,1,0\n,0,1\n", &["none of the 2 rows has a label"]),
         ("all labels", "y,p_a,p_b\na,1,0\nb,0,1\n", &["all 2 rows have a label"]),
         ("one class", "y,p_a\na,1\n,1\n", &["only one class, `a`"]),
-        ("class without label", "y,p_a,p_b,p_c\na,1,0,0\nb,0,1,0\n,0,0,1\n,0,0,1\n", &["class `c` has no label", "2 unlabelled rows"]),
+        (
+            "class without label",
+            "y,p_a,p_b,p_c\na,1,0,0\nb,0,1,0\n,0,0,1\n,0,0,1\n",
+            &["class `c` has no label", "2 unlabelled rows"],
+        ),
         ("nan", "y,p_a,p_b\na,1,0\nb,NaN,1\n,0.5,0.5\n", &["row 2", "p"]),
         ("negative", "y,p_a,p_b\na,-0.1,1.1\nb,0,1\n,0.5,0.5\n", &["row 1", "-0.1"]),
         ("above one", "y,p_a,p_b\na,1,0\nb,0,1.5\n,0.5,0.5\n", &["row 2", "1.5"]),
@@ -244,7 +289,15 @@ fn bad_tables_are_refused_with_one_clear_message() {
         let path = write(&folder, &format!("{name}.csv"), text);
         let path = path.to_str().unwrap();
         for command in ["estimate", "test"] {
-            refused(&[command, path, "--label", "y"], &[&[path], *words].concat().iter().map(|word| &**word).filter(|word| *word != path || !matches!(*name, "class without label")).collect::<Vec<_>>());
+            refused(
+                &[command, path, "--label", "y"],
+                &[&[path], *words]
+                    .concat()
+                    .iter()
+                    .map(|word| &**word)
+                    .filter(|word| *word != path || !matches!(*name, "class without label"))
+                    .collect::<Vec<_>>(),
+            );
         }
     }
     refused(&["estimate", "/nowhere/p.csv", "--label", "y"], &["/nowhere/p.csv"]);

@@ -2,7 +2,7 @@
 
 use crate::columns::Selection;
 use crate::error::DataError;
-use arrow::array::LargeStringArray;
+use arrow_array::LargeStringArray;
 use ndarray::{Array2, ArrayView1, ShapeBuilder};
 
 /// Rows of a batch of few columns: a pass over them outweighs handing them over.

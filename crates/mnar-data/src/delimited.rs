@@ -3,7 +3,8 @@
 use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::columns::{NumberRole, Selection, check_distinct};
 use crate::error::{DataError, shorten};
-use arrow::array::{LargeStringArray, LargeStringBuilder};
+use arrow_array::LargeStringArray;
+use arrow_array::builder::LargeStringBuilder;
 use csv::ByteRecord;
 use std::io::{self, Read};
 

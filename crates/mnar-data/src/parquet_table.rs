@@ -4,9 +4,11 @@ use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::columns::{NumberRole, Selection, check_distinct};
 use crate::error::DataError;
 use crate::guard::guarded;
-use arrow::array::{Array, ArrayRef, AsArray, LargeStringArray};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, LargeStringArray};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,

@@ -1,7 +1,7 @@
 //! Labels and folds as text, turned into classes.
 
 use crate::error::{DataError, list, shorten};
-use arrow::array::{Array, LargeStringArray};
+use arrow_array::{Array, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::{Class, Labels};
 use std::borrow::Cow;

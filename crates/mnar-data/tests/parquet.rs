@@ -1,12 +1,12 @@
 //! Parquet: types, refusals, round trips, and sums in flat memory.
 #![allow(clippy::unwrap_used)]
 
-use arrow::array::{
+use arrow_array::RecordBatch;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
     LargeStringArray, ListArray, StringArray, StringViewArray, TimestampMillisecondArray, UInt8Array,
 };
-use arrow::datatypes::{Int32Type, Int64Type};
-use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use mnar::rows::{Block, Rows, Sample, Sums};
 use mnar_data::{
