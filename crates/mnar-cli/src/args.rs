@@ -62,7 +62,7 @@ pub(crate) struct TableArgs {
     pub(crate) folds: usize,
 
     /// Ridge penalty of the softmax regression on standardised features, with --features
-    #[arg(long, value_name = "L2", default_value_t = 1.0)]
+    #[arg(long, value_name = "L2", default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
 
     /// Seed of every draw
@@ -106,7 +106,7 @@ pub(crate) struct EstimateArgs {
     pub(crate) calibrate: Calibrate,
 
     /// Pull the shares of the unlabelled rows towards those of the labelled rows with the weight of so many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 0.0)]
+    #[arg(long, value_name = "ROWS", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) prior_weight: f64,
 
     /// How intervals are made; auto takes the bootstrap where it is affordable
@@ -122,11 +122,11 @@ pub(crate) struct EstimateArgs {
     pub(crate) weights: Option<PathBuf>,
 
     /// How phi and the shares move if easy rows are labelled more readily by these odds factors, such as 0.5,1,2
-    #[arg(long, value_name = "FACTORS", value_delimiter = ',')]
+    #[arg(long, value_name = "FACTORS", allow_negative_numbers = true, value_delimiter = ',')]
     pub(crate) sensitivity: Vec<f64>,
 
     /// How many labels would give intervals of phi this wide
-    #[arg(long, value_name = "WIDTH")]
+    #[arg(long, value_name = "WIDTH", allow_negative_numbers = true)]
     pub(crate) width: Option<f64>,
 
     /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
@@ -151,7 +151,7 @@ pub(crate) struct TestArgs {
     pub(crate) method: TestMethod,
 
     /// Level below which the test rejects
-    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     pub(crate) level: f64,
 
     /// Permutations of the permutation test
@@ -163,7 +163,7 @@ pub(crate) struct TestArgs {
     pub(crate) replicates: usize,
 
     /// How many labels would give the permutation test this power
-    #[arg(long, value_name = "POWER")]
+    #[arg(long, value_name = "POWER", allow_negative_numbers = true)]
     pub(crate) power: Option<f64>,
 
     /// Exit with 1 where the test rejects

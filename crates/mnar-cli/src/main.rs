@@ -23,11 +23,16 @@ enum Outcome {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = match cli.command {
-        Command::Demo(args) => cmd::demo::run(args),
-        Command::Estimate(args) => cmd::estimate::run(args),
-        Command::Test(args) => cmd::test::run(args),
-        Command::Simulate(args) => cmd::simulate::run(args),
+    let (table, result) = match cli.command {
+        Command::Demo(args) => (None, cmd::demo::run(args)),
+        Command::Estimate(args) => (Some(args.table.table.clone()), cmd::estimate::run(args)),
+        Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
+        Command::Simulate(args) => (Some(args.table.clone()), cmd::simulate::run(args)),
+    };
+    // The statistics know rows and classes but no files; readers name the file themselves.
+    let result = match (table, result) {
+        (Some(table), Err(error)) if error.is::<mnar::Error>() => Err(error.context(table.display().to_string())),
+        (_, result) => result,
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

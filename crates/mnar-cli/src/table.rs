@@ -81,7 +81,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 pub(crate) fn interval((low, high): (f64, f64)) -> String {
-    if low.is_finite() && high.is_finite() { format!("{} to {}", number(low), number(high)) } else { "-".to_owned() }
+    if low.is_finite() && high.is_finite() { format!("{}–{}", number(low), number(high)) } else { "-".to_owned() }
 }
 
 /// A p-value as people read it.
