@@ -35,8 +35,7 @@ impl Estimator for ConfusionInversion {
         let mu = DVector::from_iterator(k, tally.unlabelled_mass.iter().map(|mass| mass / n_u));
         let values = confusion.singular_values();
         let condition = values.max() / values.min();
-        // NaN counts as singular.
-        if !(condition <= MAX_CONDITION) {
+        if condition.is_nan() || condition > MAX_CONDITION {
             return Err(Error::NotIdentified {
                 method: METHOD,
                 why: format!("the confusion matrix has condition number {condition:.1e}"),

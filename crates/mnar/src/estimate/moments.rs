@@ -129,7 +129,8 @@ impl Moments {
 
 fn check_shares(shares: &[f64], k: usize) -> Result<Vec<f64>, Error> {
     let sum: f64 = shares.iter().sum();
-    if shares.len() != k || shares.iter().any(|share| !(*share > 0.0)) || (sum - 1.0).abs() > 1e-6 {
+    let valid = shares.len() == k && shares.iter().all(|share| *share > 0.0) && (sum - 1.0).abs() <= 1e-6;
+    if !valid {
         return Err(Error::OutOfRange {
             name: "the known class shares",
             value: format!("{shares:?} (sum {sum})"),
