@@ -18,6 +18,8 @@ pub struct Identifiability {
     pub condition: f64,
     /// Smallest singular value of the soft confusion matrix, columns summing to 1: 1 is perfect, 0 is blind.
     pub smallest_singular_value: f64,
+    /// The largest standard error of logit(phi_k) for this classifier and these rows; NaN without a covariance.
+    pub largest_logit_se: f64,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -28,9 +30,9 @@ pub struct Identifiability {
 pub enum Verdict {
     /// The classes are told apart well.
     Good,
-    /// Estimates are usable, but lean on calibration.
+    /// Estimates are usable, but lean on calibration or are imprecise for some class.
     Weak,
-    /// Some classes can hardly be told apart.
+    /// The data say little about some class.
     Poor,
 }
 
@@ -38,14 +40,25 @@ impl Verdict {
     /// One sentence for the user.
     pub fn sentence(self) -> &'static str {
         match self {
-            Verdict::Good => "The classifier tells the classes apart well enough to identify the mechanism.",
+            Verdict::Good => "the classifier tells the classes apart well enough to identify the mechanism",
             Verdict::Weak => {
-                "The classifier confuses some classes; the mechanism is identified, but leans on good calibration."
+                "the classifier confuses some classes: the mechanism is identified, but leans on good calibration and on the number of rows"
             }
             Verdict::Poor => {
-                "The classifier can hardly tell some classes apart; their phi are little more than guesses, whatever the intervals say."
+                "the data say little about some classes, which the classifier can hardly tell apart: read their intervals, not their phi"
             }
         }
+    }
+
+    /// Separation (the smallest singular value) decides how much calibration matters, precision what can be said at
+    /// all: many rows make up for poor separation, as on five grades of malignancy (0.02, yet intervals of ±25%).
+    fn of(smallest_singular_value: f64, largest_logit_se: f64) -> Self {
+        let precision = match largest_logit_se {
+            se if se <= 0.35 => Verdict::Good,
+            se if se <= 1.0 => Verdict::Weak,
+            _ => Verdict::Poor,
+        };
+        if precision == Verdict::Good && smallest_singular_value < 0.2 { Verdict::Weak } else { precision }
     }
 }
 
@@ -64,12 +77,13 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
     let confusion = SecondMoments::of(rows, vec![1.0; k], false)?.confusion();
     let by_class = DMatrix::from_fn(k, k, |j, c| confusion[(j, c)] / tally.counts[c]);
     let smallest_singular_value = by_class.singular_values().min();
-    let verdict = match smallest_singular_value {
-        value if value >= 0.3 => Verdict::Good,
-        value if value >= 0.1 => Verdict::Weak,
-        _ => Verdict::Poor,
-    };
-    Ok(Identifiability { condition, smallest_singular_value, verdict })
+    let largest_logit_se = estimate.standard_errors().map_or(f64::NAN, |se| {
+        let logit_se = se.iter().zip(estimate.phi.as_slice()).map(|(se, phi)| se / (phi * (1.0 - phi)));
+        // A class on the boundary has no standard error, and nothing can be said of its precision.
+        logit_se.fold(0.0, |max: f64, se| if se.is_nan() { f64::INFINITY } else { max.max(se) })
+    });
+    let verdict = Verdict::of(smallest_singular_value, largest_logit_se);
+    Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, verdict })
 }
 
 /// Kish's effective sample size of the labelled rows under 1/phi weights, (Σ 1/phi)² / Σ 1/phi².

@@ -529,7 +529,9 @@ fn text(shown: &EstimateOutput, args: &EstimateArgs) -> String {
     if shown.prior_weight > 0.0 {
         out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", shown.prior_weight));
     }
-    if let Some(found) = &shown.identifiability {
+    if let Some(found) = &shown.identifiability
+        && found.verdict == mnar::diagnose::Verdict::Good
+    {
         out.push_str(&format!("  identified   {}\n", found.verdict.sentence()));
     }
     if let Some(check) = &shown.self_masking {

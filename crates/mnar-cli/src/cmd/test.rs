@@ -175,6 +175,19 @@ fn percent(level: f64) -> String {
     format!("{}%", (level * 1e6).round() / 1e4)
 }
 
+/// The p-value; where the draws cannot show a smaller one, the chi-square approximation says how small it might be.
+fn p_value_line(result: &TestResult) -> String {
+    let smallest = 1.0 / (1 + result.draws) as f64;
+    match result.p_value_chi_square {
+        Some(approximate) if result.draws > 0 && result.p_value <= smallest => format!(
+            "{} (no smaller one can be drawn with {}; chi-square approximation {approximate:.1e})",
+            result.p_value, result.draws
+        ),
+        _ if result.p_value < 0.0001 => format!("{:.1e}", result.p_value),
+        _ => format!("{:.4}", result.p_value),
+    }
+}
+
 /// The self-masking check in one line.
 pub(crate) fn self_masking_line(check: &SelfMaskingCheck) -> String {
     let p = p_value(check.p_value);
@@ -197,10 +210,7 @@ fn text(shown: &TestOutput, ratio: &Option<(String, String, f64)>, power: Option
     };
     let draws = if result.draws > 0 { format!(", {} draws, seed {}", result.draws, shown.seed) } else { String::new() };
     out.push_str(&format!("  test        {}{draws}\n  statistic   {statistic}\n", result.test));
-    out.push_str(&format!(
-        "  p-value     {}\n",
-        p_value(result.p_value).trim_start_matches("p ").trim_start_matches("= ")
-    ));
+    out.push_str(&format!("  p-value     {}\n", p_value_line(result)));
     out.push_str(&format!("  valid       {}\n", result.condition));
     out.push_str(&format!(
         "  rows        {} ({} labelled), {} classes{}\n",
