@@ -4,8 +4,8 @@
 use crate::error::Error;
 use crate::estimate::{Likelihood, PhiEstimate, normal_quantile};
 use crate::labels::Class;
-use crate::mixture::{Solver, Terms, maximise};
 use crate::rows::Rows;
+use crate::solver::{Solver, Terms, maximise};
 use crate::sums::Tally;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -7,9 +7,9 @@
 
 use super::{Estimator, FromRatios, PhiEstimate, RatioCovariance, at_one, inverse_over, multinomial};
 use crate::error::Error;
-use crate::mixture::{Solver, Terms, maximise};
 use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
+use crate::solver::{Solver, Terms, maximise};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
 
@@ -114,7 +114,7 @@ impl LabelShift {
 pub(crate) struct Ratios {
     pub(crate) source: Vec<f64>,
     pub(crate) terms: Terms,
-    pub(crate) solution: crate::mixture::Solution,
+    pub(crate) solution: crate::solver::Solution,
 }
 
 impl Estimator for LabelShift {
@@ -160,7 +160,7 @@ impl LabelShift {
         tally: &Tally,
         source: &[f64],
         terms: &Terms,
-        solution: &crate::mixture::Solution,
+        solution: &crate::solver::Solution,
     ) -> Result<Option<RatioCovariance>, Error> {
         let k = source.len();
         let (n_l, n_u) = (tally.n_labelled(), tally.n_unlabelled);

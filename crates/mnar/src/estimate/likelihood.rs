@@ -7,9 +7,9 @@
 
 use super::{Covariance, Estimator, PhiEstimate, at_one, blank, inverse_over};
 use crate::error::Error;
-use crate::mixture::{Solution, Solver, Terms, maximise};
 use crate::phi::Phi;
 use crate::rows::Rows;
+use crate::solver::{Solution, Solver, Terms, maximise};
 use crate::sums::Tally;
 use nalgebra::DMatrix;
 

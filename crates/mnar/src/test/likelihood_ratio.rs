@@ -3,8 +3,8 @@
 use super::{TestResult, chi_square_p};
 use crate::error::Error;
 use crate::estimate::Likelihood;
-use crate::mixture::Solver;
 use crate::rows::Rows;
+use crate::solver::Solver;
 use crate::sums::Tally;
 
 /// 2(ℓ(phi_MCAR) − ℓ(phi̇)) with ℓ of eq:loglikeli at fixed theta. Under MCAR the labelled and the population

@@ -1,23 +1,26 @@
 //! `mnar estimate`: phi and the class shares.
 
-use super::test::{IN_SAMPLE, most_and_least, self_masking_line};
+mod intervals;
+mod recipe;
+mod text;
+
+use self::intervals::{Intervals, LEVEL};
+use self::recipe::Recipe;
+use super::test::IN_SAMPLE;
 use crate::Outcome;
 use crate::args::{EstimateArgs, Format, Interval};
 use crate::input::{Input, pipeline, progress};
-use crate::output::{self, About, EstimateOutput, IntervalOutput, warning_lines};
-use crate::plan::{self, Estimator};
-use crate::table::{TextTable, interval, number};
+use crate::output::{self, About, EstimateOutput};
+use crate::plan::Estimator;
 use anyhow::{Result, bail};
-use mnar::calibrate::{Bcts, Calibrated, Calibration};
+use mnar::calibrate::{Bcts, Calibrated};
 use mnar::crossfit::{FoldPlan, cross_fit};
 use mnar::diagnose::{effective_sample_size, identifiability, labels_for_width, sensitivity};
-use mnar::estimate::{
-    ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
-};
-use mnar::interval::{Bootstrap, ProfileOf, Replicates, profile_interval};
+use mnar::estimate::PhiEstimate;
+use mnar::interval::{Bootstrap, Replicates};
 use mnar::risk::RiskWeights;
 use mnar::test::{in_sample_check, self_masking_check};
-use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Rows, Sample, Solver};
+use mnar::{Labels, Phi, PosteriorKind, Posteriors, Rows, Sample, Solver};
 use mnar_data::{Column, ParquetPredictions};
 use ndarray::Array2;
 
@@ -47,101 +50,9 @@ pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
     };
     match args.table.format {
         Format::Json => output::print_json(&shown)?,
-        Format::Text => output::print(&text(&shown, &args))?,
+        Format::Text => output::print(&text::text(&shown, &args))?,
     }
     Ok(Outcome::Done)
-}
-
-/// What to compute once the posteriors are there; bootstraps repeat it.
-struct Recipe {
-    estimator: Estimator,
-    calibration: Option<Calibration>,
-    prior: SharePrior,
-    known: Option<Known>,
-    kind: PosteriorKind,
-}
-
-enum Known {
-    Shares(Shares),
-    Phi(Phi),
-}
-
-impl Recipe {
-    fn new(args: &EstimateArgs, kind: PosteriorKind, names: &[String]) -> Result<Self> {
-        let estimator = plan::estimator(args.method, kind, !args.shares.is_empty())?;
-        if (estimator == Estimator::Known) == args.phi.is_empty() {
-            bail!("--phi and --method known go together: the known mechanism, one probability a class");
-        }
-        if args.prior_weight != 0.0 && estimator != Estimator::LabelShift {
-            bail!("--prior-weight goes with --method label-shift, the only estimator with a prior");
-        }
-        if !(args.prior_weight >= 0.0 && args.prior_weight.is_finite()) {
-            bail!("--prior-weight is {}, but must be a number of rows, at least 0", args.prior_weight);
-        }
-        if !args.sensitivity.is_empty() && estimator != Estimator::LabelShift {
-            bail!("--sensitivity goes with --method label-shift");
-        }
-        let known = match estimator {
-            Estimator::Known => Some(Known::Phi(Phi::new(plan::by_class("--phi", &args.phi, names)?)?)),
-            Estimator::Moments if args.shares.is_empty() => Some(Known::Shares(Shares::MeanPosterior)),
-            Estimator::Moments if args.shares == ["balanced"] => Some(Known::Shares(Shares::Balanced)),
-            Estimator::Moments => Some(Known::Shares(Shares::Known(plan::by_class("--shares", &args.shares, names)?))),
-            _ => None,
-        };
-        let calibration = plan::calibrate(args.calibrate, kind, estimator)?.then(Calibration::default);
-        let prior = match args.prior_weight {
-            0.0 => SharePrior::None,
-            weight => SharePrior::Labelled { weight },
-        };
-        Ok(Self { estimator, calibration, prior, known, kind })
-    }
-
-    fn label_shift(&self) -> LabelShift {
-        LabelShift { prior: self.prior, ..Default::default() }
-    }
-
-    fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, mnar::Error> {
-        match (self.estimator, &self.known) {
-            (_, Some(Known::Phi(phi))) => KnownPhi(phi.clone()).estimate(rows),
-            (_, Some(Known::Shares(shares))) => Moments::new(shares.clone()).estimate(rows),
-            (Estimator::Confusion, _) => ConfusionInversion.estimate(rows),
-            (Estimator::Likelihood, _) => Likelihood::default().estimate(rows),
-            (Estimator::LabelShift | Estimator::Moments | Estimator::Known, _) => self.label_shift().estimate(rows),
-        }
-    }
-
-    /// Calibrates and estimates under row weights, all in memory.
-    fn run(
-        &self,
-        posteriors: &Posteriors,
-        labels: &Labels,
-        weights: Option<&[f64]>,
-    ) -> Result<(PhiEstimate, Option<(Bcts, Posteriors)>), mnar::Error> {
-        let weighted = |posteriors| -> Result<Sample<'_>, mnar::Error> {
-            let sample = Sample::new(posteriors, labels)?;
-            match weights {
-                Some(weights) => sample.weighted(weights),
-                None => Ok(sample),
-            }
-        };
-        match self.calibration {
-            None => Ok((self.estimate(&weighted(posteriors)?)?, None)),
-            Some(calibration) => {
-                // A class without labels is better reported as such than by a calibration that chases it.
-                mnar::sums::Tally::of(&weighted(posteriors)?)?;
-                let bcts = calibration.fit(&weighted(posteriors)?)?;
-                let calibrated = bcts.apply(posteriors)?;
-                let estimate = {
-                    let sample = Sample::new(&calibrated, labels)?;
-                    match weights {
-                        Some(weights) => self.estimate(&sample.weighted(weights)?)?,
-                        None => self.estimate(&sample)?,
-                    }
-                };
-                Ok((estimate, Some((bcts, calibrated))))
-            }
-        }
-    }
 }
 
 struct FeatureTable<'a> {
@@ -307,66 +218,6 @@ fn streamed(args: &EstimateArgs, recipe: &Recipe, table: &ParquetPredictions) ->
     assemble(args, recipe, about, estimate, parts)
 }
 
-/// Intervals, and how they came about.
-struct Intervals {
-    about: IntervalOutput,
-    phi_se: Option<Vec<f64>>,
-    phi: Option<Vec<(f64, f64)>>,
-    prevalence_se: Option<Vec<f64>>,
-    prevalence: Option<Vec<(f64, f64)>>,
-}
-
-const LEVEL: f64 = 0.95;
-
-impl Intervals {
-    fn information(estimate: &PhiEstimate) -> Self {
-        Self {
-            about: IntervalOutput {
-                kind: "information",
-                level: LEVEL,
-                replicates: 0,
-                failed_replicates: 0,
-                conditional_on_classifier: true,
-            },
-            phi_se: estimate.standard_errors(),
-            phi: estimate.conf_int(LEVEL),
-            prevalence_se: estimate.prevalence_standard_errors(),
-            prevalence: estimate.prevalence_conf_int(LEVEL),
-        }
-    }
-
-    fn from_replicates(estimate: &PhiEstimate, replicates: &Replicates, asked: usize, conditional: bool) -> Self {
-        Self {
-            about: IntervalOutput {
-                kind: if conditional { "bootstrap" } else { "bootstrap with refit" },
-                level: LEVEL,
-                replicates: asked,
-                failed_replicates: replicates.failed,
-                conditional_on_classifier: conditional,
-            },
-            phi_se: Some(replicates.phi_standard_errors()),
-            phi: Some(replicates.phi_intervals(estimate.phi.as_slice(), LEVEL)),
-            prevalence_se: Some(replicates.prevalence_standard_errors()),
-            prevalence: Some(replicates.prevalence_intervals(&estimate.prevalence, LEVEL)),
-        }
-    }
-
-    fn profile(sample: &Sample<'_>, recipe: &Recipe, estimate: &PhiEstimate) -> Result<Self> {
-        let of = match recipe.estimator {
-            Estimator::LabelShift if recipe.prior == SharePrior::None => ProfileOf::LabelShift,
-            Estimator::Likelihood => ProfileOf::Population,
-            _ => bail!("--interval profile goes with --method label-shift (without a prior) or likelihood"),
-        };
-        let phi = (0..sample.n_classes())
-            .map(|k| profile_interval(sample, of, Class::from(k), LEVEL, &Solver::default()))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut intervals = Self::information(estimate);
-        intervals.about.kind = "profile likelihood";
-        intervals.phi = Some(phi);
-        Ok(intervals)
-    }
-}
-
 /// Everything beside the estimate itself.
 struct Parts {
     intervals: Intervals,
@@ -479,105 +330,4 @@ fn write_weights(path: &std::path::Path, labels: &Labels, phi: &Phi) -> Result<(
         ],
     )?;
     Ok(())
-}
-
-fn text(shown: &EstimateOutput, args: &EstimateArgs) -> String {
-    let about = &shown.about;
-    let mut out = verdict(shown);
-    out.push_str("\n\n");
-    let mut table =
-        TextTable::new(&["class", "labels", "phi", "95% interval", "labelled", "true share", "95% interval"]);
-    for (k, class) in about.classes.iter().enumerate() {
-        let at =
-            |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
-        table.row(vec![
-            class.clone(),
-            about.labelled_per_class[k].to_string(),
-            number(shown.phi[k]),
-            at(&shown.phi_ci95),
-            number(about.labelled_per_class[k] as f64 / about.n_labelled as f64),
-            number(shown.prevalence[k]),
-            at(&shown.prevalence_ci95),
-        ]);
-    }
-    out.push_str(&table.render());
-    let conditional = if shown.interval.conditional_on_classifier { ", conditional on the classifier" } else { "" };
-    let replicates = if shown.interval.replicates > 0 {
-        format!(", {} replicates", shown.interval.replicates)
-    } else {
-        String::new()
-    };
-    out.push_str(&format!(
-        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}{replicates}{conditional}; seed {}\n",
-        about.n,
-        about.n_labelled,
-        shown.effective_sample_size,
-        shown.method,
-        shown.posterior,
-        if shown.converged { "converged" } else { "NOT converged" },
-        shown.interval.kind,
-        shown.seed,
-    ));
-    if let Some(bcts) = &shown.calibration {
-        out.push_str(&format!(
-            "  calibration  temperature {:.3}, expected calibration error {:.3} before, {:.3} after\n",
-            1.0 / bcts.inverse_temperature,
-            bcts.ece_before,
-            bcts.ece_after
-        ));
-    }
-    if shown.prior_weight > 0.0 {
-        out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", shown.prior_weight));
-    }
-    if let Some(found) = &shown.identifiability
-        && found.verdict == mnar::diagnose::Verdict::Good
-    {
-        out.push_str(&format!("  identified   {}\n", found.verdict.sentence()));
-    }
-    if let Some(check) = &shown.self_masking {
-        out.push_str(&format!("  check        {}\n", self_masking_line(check)));
-    }
-    if let (Some(width), Some(needed)) = (args.width, &shown.labels_for_width) {
-        out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
-        let mut table = TextTable::new(&["class", "labels in all", "rows in all"]);
-        for (class, needed) in about.classes.iter().zip(needed) {
-            let cell = |pick: fn(&mnar::diagnose::Needed) -> usize| {
-                needed.as_ref().map_or("-".to_owned(), |needed| pick(needed).to_string())
-            };
-            table.row(vec![class.clone(), cell(|needed| needed.labels), cell(|needed| needed.rows)]);
-        }
-        out.push_str(&table.render());
-    }
-    if let Some(curve) = &shown.sensitivity {
-        out.push_str(
-            "\nphi (true share) if the odds of a label also rise from the hardest to the easiest row by a factor of:\n",
-        );
-        let factors: Vec<String> = curve.iter().map(|point| format!("{}", point.odds_factor)).collect();
-        let mut header = vec!["class"];
-        header.extend(factors.iter().map(String::as_str));
-        let mut table = TextTable::new(&header);
-        for (k, class) in about.classes.iter().enumerate() {
-            let cells = curve.iter().map(|point| format!("{:.3} ({:.3})", point.phi[k], point.prevalence[k]));
-            table.row(std::iter::once(class.clone()).chain(cells).collect());
-        }
-        out.push_str(&table.render());
-    }
-    out.push_str(&warning_lines(&shown.warnings));
-    out
-}
-
-/// One sentence: who is labelled most and least, and whether the intervals tell them apart.
-fn verdict(shown: &EstimateOutput) -> String {
-    let Some((most, least, ratio)) = most_and_least(&shown.about.classes, &shown.phi) else {
-        return String::new();
-    };
-    let index = |name: &str| shown.about.classes.iter().position(|class| class == name);
-    let apart = match (&shown.phi_ci95, index(&most), index(&least)) {
-        (Some(intervals), Some(most), Some(least)) if intervals[most].0 > intervals[least].1 => {
-            "; their 95% intervals do not overlap"
-        }
-        (Some(_), ..) => "; their 95% intervals overlap, so ask `mnar test` before believing it",
-        _ => "",
-    };
-    format!("Class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`{apart}.")
 }
