@@ -45,6 +45,8 @@ enum Study {
     Coverage,
     Accuracy,
     SelfMasking,
+    /// None: only the page is made again, from the files that are there.
+    Page,
 }
 
 /// A file of results.

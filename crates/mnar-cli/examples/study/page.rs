@@ -194,9 +194,10 @@ fn accuracy_tables(page: &mut String, settings: &[accuracy::Setting]) {
 
 fn self_masking_table(page: &mut String, settings: &[self_masking::Setting]) {
     page.push_str(&format!(
-        "\n`self-masked`: the class alone decides, so p <= 5% should happen 5% of the time. `easy rows first`: in each class, the half that\n\
-         is easier to classify has {} times the odds of a label. The in-sample check warns at z > 4; it should warn of\n\
-         classifiers trained on the rows they score, and of them alone.\n",
+        "\n`self-masked`: the class alone decides, so the check should give p <= 5% in 5% of the draws. `easy rows first`: in each\n\
+         class, the half that is easier to classify has {} times the odds of a label, and the check should find out. The\n\
+         in-sample check warns at z > 4. It should stay quiet on self-masked, cross-fitted predictions; easy rows labelled\n\
+         first look to it like a classifier that has seen its rows.\n",
         self_masking::ODDS
     ));
     header(
