@@ -194,7 +194,7 @@ def main():
         result = {
             "machine": {
                 "cpus": os.cpu_count(),
-                "platform": platform.platform(),
+                "platform": f"{platform.system()} {platform.machine()}",
                 "python": platform.python_version(),
                 "numpy": np.__version__,
                 "quapy": qp.__version__,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 /// Rows handled at a time: a tile of K = 10 classes is 10 KB, well inside the first-level cache.
 const TILE: usize = 128;
-const LANES: usize = 8;
+
+/// Vectors handled together; the tile is a multiple of it for any vector of up to 32 numbers.
+const UNROLL: usize = 4;
 
 /// Value, gradient and negated Hessian of Σ_{i∈U} log(v·s_i).
 #[derive(Clone)]
@@ -62,84 +64,112 @@ impl LogMixture {
 
     #[inline(always)]
     fn add_tiles<S: Simd>(&mut self, simd: S, block: &Block<'_>) {
-        let mut scaled = vec![[0.0; TILE]; self.v.len()];
+        let k = self.v.len();
+        let mut work = Work {
+            v: self.v.iter().map(|v| simd.splat_f64s(*v)).collect(),
+            gradient: vec![simd.splat_f64s(0.0); k],
+            scaled: vec![[0.0; TILE]; k],
+        };
+        let mut columns: Vec<&[f64; TILE]> = Vec::with_capacity(k);
         let whole = block.len() / TILE * TILE;
         for start in (0..whole).step_by(TILE * self.every) {
-            let column =
-                |k: usize| -> &[f64; TILE] { block.columns[k][start..start + TILE].try_into().expect("a whole tile") };
-            self.add_tile(simd, column, block, start, TILE, &mut scaled);
+            columns.clear();
+            for column in block.columns {
+                columns.push(column[start..start + TILE].try_into().expect("a whole tile"));
+            }
+            self.add_tile(simd, &columns, block, start, TILE, &mut work);
         }
         let rest = block.len() - whole;
         if rest > 0 && self.every == 1 {
-            let padded: Vec<[f64; TILE]> = block
-                .columns
-                .iter()
-                .map(|column| {
-                    let mut tile = [0.0; TILE];
-                    tile[..rest].copy_from_slice(&column[whole..]);
-                    tile
-                })
-                .collect();
-            self.add_tile(simd, |k| &padded[k], block, whole, rest, &mut scaled);
+            let mut padded = vec![[0.0; TILE]; k];
+            for (tile, column) in padded.iter_mut().zip(block.columns) {
+                tile[..rest].copy_from_slice(&column[whole..]);
+            }
+            let columns: Vec<&[f64; TILE]> = padded.iter().collect();
+            self.add_tile(simd, &columns, block, whole, rest, &mut work);
+        }
+        for (total, part) in self.gradient.iter_mut().zip(work.gradient) {
+            *total += simd.reduce_sum_f64s(part);
         }
     }
 
     /// Adds rows `start..start + m` of the block, whose columns are given as tiles padded with zeros.
     #[inline(always)]
-    fn add_tile<'t, S: Simd>(
+    fn add_tile<S: Simd>(
         &mut self,
         simd: S,
-        column: impl Fn(usize) -> &'t [f64; TILE],
+        columns: &[&[f64; TILE]],
         block: &Block<'_>,
         start: usize,
         m: usize,
-        scaled: &mut [[f64; TILE]],
+        work: &mut Work<S>,
     ) {
-        let k = self.v.len();
-        let mut mixture = [0.0; TILE];
-        for (j, &v) in self.v.iter().enumerate() {
-            let column = column(j);
-            for i in 0..TILE {
-                mixture[i] += v * column[i];
-            }
+        let k = columns.len();
+        // 1 for rows that count, 0 for labelled rows and the padding; and the root of their weight, which the Hessian
+        // needs twice and the gradient as its square.
+        let mut counts = [0.0; TILE];
+        for (counts, label) in counts.iter_mut().zip(&block.labels[start..start + m]) {
+            *counts = f64::from(u8::from(label.is_none()));
         }
-        // Labelled rows and the padding count zero times.
-        let mut weight = [0.0; TILE];
-        for (weight, label) in weight.iter_mut().zip(&block.labels[start..start + m]) {
-            *weight = if label.is_none() { 1.0 } else { 0.0 };
-        }
+        let mut root_weight = counts;
         if let Some(weights) = block.weights {
-            for (weight, row) in weight.iter_mut().zip(&weights[start..start + m]) {
-                *weight *= row;
+            for ((counts, root), weight) in counts.iter_mut().zip(&mut root_weight).zip(&weights[start..start + m]) {
+                *root *= weight.sqrt();
+                *counts = if *root > 0.0 { 1.0 } else { 0.0 };
             }
         }
-        self.rows += weight.iter().sum::<f64>();
-        let mut factor = [0.0; TILE];
-        for i in 0..TILE {
-            // A mixture of 1 keeps the logarithm of a row that does not count at zero.
-            mixture[i] = if weight[i] == 0.0 { 1.0 } else { mixture[i] };
-            factor[i] = 1.0 / mixture[i];
+        let mut mixtures = [0.0; TILE];
+        let one = simd.splat_f64s(1.0);
+        let (mut low, mut high, mut product) = (simd.splat_f64s(f64::MAX), simd.splat_f64s(0.0), one);
+        let (counts_v, root_v) = (S::as_simd_f64s(&counts).0, S::as_simd_f64s(&root_weight).0);
+        let mixtures_v = S::as_mut_simd_f64s(&mut mixtures).0;
+        // Four vectors at a time, so that one's additions fill the waits of the others.
+        for i in (0..counts_v.len()).step_by(UNROLL) {
+            let mut mixture = [simd.splat_f64s(0.0); UNROLL];
+            for (column, v) in columns.iter().zip(&work.v) {
+                let column = &S::as_simd_f64s(*column).0[i..i + UNROLL];
+                for u in 0..UNROLL {
+                    mixture[u] = simd.mul_add_e_f64s(*v, column[u], mixture[u]);
+                }
+            }
+            let (counts, root) = (&counts_v[i..i + UNROLL], &root_v[i..i + UNROLL]);
+            let mut factor = mixture;
+            for u in 0..UNROLL {
+                // A mixture of 1 keeps the logarithm of a row that does not count at zero.
+                mixture[u] = simd.mul_add_e_f64s(mixture[u], counts[u], simd.sub_f64s(one, counts[u]));
+                low = simd.min_f64s(low, mixture[u]);
+                high = simd.max_f64s(high, mixture[u]);
+                product = simd.mul_f64s(product, mixture[u]);
+                factor[u] = simd.div_f64s(root[u], mixture[u]);
+            }
+            mixtures_v[i..i + UNROLL].copy_from_slice(&mixture);
+            for ((column, scaled), gradient) in columns.iter().zip(&mut work.scaled).zip(&mut work.gradient) {
+                let column = &S::as_simd_f64s(*column).0[i..i + UNROLL];
+                let scaled = &mut S::as_mut_simd_f64s(scaled).0[i..i + UNROLL];
+                let mut sum = simd.splat_f64s(0.0);
+                for u in 0..UNROLL {
+                    scaled[u] = simd.mul_f64s(column[u], factor[u]);
+                    sum = simd.mul_add_e_f64s(scaled[u], root[u], sum);
+                }
+                *gradient = simd.add_f64s(*gradient, sum);
+            }
         }
-        self.value += if block.weights.is_none() {
-            sum_of_logs(&mixture)
-        } else {
-            weight.iter().zip(&mixture).map(|(weight, mixture)| weight * mixture.ln()).sum()
+        self.value += match block.weights {
+            None => {
+                self.rows += counts.iter().sum::<f64>();
+                sum_of_logs(simd, &mixtures, product, simd.reduce_min_f64s(low), simd.reduce_max_f64s(high))
+            }
+            Some(_) => {
+                let mut value = 0.0;
+                for (root, mixture) in root_weight.iter().zip(&mixtures) {
+                    self.rows += root * root;
+                    value += root * root * mixture.ln();
+                }
+                value
+            }
         };
-        if block.weights.is_some() {
-            // The Hessian needs √weight twice, the gradient the weight once.
-            weight.iter_mut().for_each(|weight| *weight = weight.sqrt());
-        }
-        for i in 0..TILE {
-            factor[i] *= weight[i];
-        }
-        for j in 0..k {
-            let (column, scaled) = (column(j), &mut scaled[j]);
-            for i in 0..TILE {
-                scaled[i] = column[i] * factor[i];
-            }
-            self.gradient[j] += dot(simd, scaled, &weight);
-        }
         if self.with_hessian {
+            let scaled = &work.scaled;
             for a in (0..k).step_by(2) {
                 for b in (0..=a).step_by(2) {
                     // Two by two, so that every load serves two products. Entries above the diagonal are not read.
@@ -159,6 +189,14 @@ impl LogMixture {
             }
         }
     }
+}
+
+/// What a walk over the tiles of a block carries along.
+struct Work<S: Simd> {
+    v: Vec<S::f64s>,
+    gradient: Vec<S::f64s>,
+    /// √weight · s / (v·s), one tile a class.
+    scaled: Vec<[f64; TILE]>,
 }
 
 /// One block to add, compiled once for each instruction set and chosen at run time.
@@ -194,18 +232,6 @@ pub(crate) fn add_to(total: &mut [f64], part: &[f64]) {
     total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
 }
 
-#[inline(always)]
-fn dot<S: Simd>(simd: S, a: &[f64; TILE], b: &[f64; TILE]) -> f64 {
-    let (a, b) = (S::as_simd_f64s(a).0, S::as_simd_f64s(b).0);
-    let mut even = simd.splat_f64s(0.0);
-    let mut odd = even;
-    for (a, b) in a.chunks_exact(2).zip(b.chunks_exact(2)) {
-        even = simd.mul_add_e_f64s(a[0], b[0], even);
-        odd = simd.mul_add_e_f64s(a[1], b[1], odd);
-    }
-    simd.reduce_sum_f64s(simd.add_f64s(even, odd))
-}
-
 /// a·b, a·b1, a1·b, a1·b1.
 #[inline(always)]
 fn dots<S: Simd>(simd: S, a: &[f64; TILE], a1: &[f64; TILE], b: &[f64; TILE], b1: &[f64; TILE]) -> [f64; 4] {
@@ -222,22 +248,16 @@ fn dots<S: Simd>(simd: S, a: &[f64; TILE], a1: &[f64; TILE], b: &[f64; TILE], b1
     [ab, ab1, a1b, a1b1].map(|sum| simd.reduce_sum_f64s(sum))
 }
 
-/// Σ log x over a tile: the logarithm of products of sixteen, as long as those cannot leave the range of f64
-/// (1e-18^16 = 1e-288), one by one otherwise.
+/// Σ log x over a tile: the logarithm of the products lane by lane, as long as those cannot leave the range of f64
+/// (with four lanes, 32 factors above 1.8e-9), one by one otherwise.
 #[inline(always)]
-fn sum_of_logs(x: &[f64; TILE]) -> f64 {
-    let mut low = [f64::INFINITY; LANES];
-    let mut high = [0.0f64; LANES];
-    let mut product = [1.0; LANES];
-    for x in x.chunks_exact(LANES) {
-        for l in 0..LANES {
-            low[l] = low[l].min(x[l]);
-            high[l] = high[l].max(x[l]);
-            product[l] *= x[l];
-        }
-    }
-    if low.iter().all(|&low| low > 1e-18) && high.iter().all(|&high| high < 1e18) {
-        product.iter().map(|p| p.ln()).sum()
+fn sum_of_logs<S: Simd>(_: S, x: &[f64; TILE], products: S::f64s, low: f64, high: f64) -> f64 {
+    let lanes = size_of::<S::f64s>() / size_of::<f64>();
+    let reach = 280.0 / (TILE / lanes) as f64;
+    if low > 10f64.powf(-reach) && high < 10f64.powf(reach) {
+        let mut lane = [1.0; TILE];
+        S::as_mut_simd_f64s(&mut lane).0[0] = products;
+        lane[..lanes].iter().map(|product| product.ln()).sum()
     } else {
         x.iter().map(|x| x.ln()).sum()
     }
@@ -292,10 +312,15 @@ mod tests {
         }
     }
 
+    /// 1e-40 to the power of 32 is no f64; the rows are then summed one by one.
     #[test]
     fn products_that_would_underflow_are_summed_one_by_one() {
-        assert!((sum_of_logs(&[1e-40; TILE]) - TILE as f64 * 1e-40f64.ln()).abs() < 1e-9);
-        assert_eq!(sum_of_logs(&[1.0; TILE]), 0.0);
+        let (p, y) = table(1000, 3, 0.1);
+        let sample = Sample::new(&p, &y).unwrap();
+        let value = |scale: f64| sample.scan(&LogMixture::at(&[0.5 * scale, scale, 2.0 * scale], false)).unwrap().value;
+        let n_u = y.n_unlabelled() as f64;
+        assert!((value(1e-40) - value(1.0) - n_u * 1e-40f64.ln()).abs() < 1e-6);
+        assert!((value(1e40) - value(1.0) - n_u * 1e40f64.ln()).abs() < 1e-6);
     }
 
     /// The number of threads must not change a bit.

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::mixture::add_to;
 use crate::rows::{Block, Rows, Sums};
 use nalgebra::DMatrix;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Counts and sums of posteriors on both sides. Weighted where the rows are.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,30 +60,57 @@ impl Tally {
     }
 }
 
-impl Sums for Tally {
-    fn add(&mut self, block: &Block<'_>) {
+impl Tally {
+    #[inline(always)]
+    fn add_rows(&mut self, block: &Block<'_>) {
         // In parts that stay in cache.
         const PART: usize = 1024;
         let mut weight = [[0.0; PART]; 2];
         for start in (0..block.len()).step_by(PART) {
             let m = PART.min(block.len() - start);
-            for i in 0..m {
-                let (row, labelled) = (block.weight(start + i), block.labels[start + i].is_some());
-                weight[0][i] = if labelled { row } else { 0.0 };
-                weight[1][i] = if labelled { 0.0 } else { row };
+            let labels = &block.labels[start..start + m];
+            for (i, label) in labels.iter().enumerate() {
+                let labelled = f64::from(u8::from(label.is_some()));
+                weight[0][i] = labelled;
+                weight[1][i] = 1.0 - labelled;
+            }
+            if let Some(weights) = block.weights {
+                for (i, row) in weights[start..start + m].iter().enumerate() {
+                    weight[0][i] *= row;
+                    weight[1][i] *= row;
+                }
             }
             for (k, column) in block.columns.iter().enumerate() {
                 let column = &column[start..start + m];
                 self.labelled_mass[k] += weighted_sum(column, &weight[0]);
                 self.unlabelled_mass[k] += weighted_sum(column, &weight[1]);
             }
-            for i in 0..m {
-                match block.labels[start + i] {
-                    Some(class) => self.counts[class.index()] += weight[0][i],
-                    None => self.n_unlabelled += weight[1][i],
-                }
+            for (i, class) in labels.iter().enumerate().filter_map(|(i, label)| label.map(|class| (i, class))) {
+                self.counts[class.index()] += weight[0][i];
             }
+            self.n_unlabelled += weighted_sum(&weight[1][..m], &[1.0; PART]);
         }
+    }
+}
+
+/// One block to add, compiled once for each instruction set and chosen at run time.
+struct AddBlock<'a, 'b> {
+    sums: &'a mut Tally,
+    block: &'a Block<'b>,
+}
+
+impl WithSimd for AddBlock<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.sums.add_rows(self.block);
+    }
+}
+
+impl Sums for Tally {
+    fn add(&mut self, block: &Block<'_>) {
+        Arch::new().dispatch(AddBlock { sums: self, block });
     }
 
     fn merge(&mut self, other: Self) {
@@ -113,16 +141,17 @@ impl Sums for MostProbable {
     }
 }
 
+#[inline(always)]
 fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
-    // Four sums side by side: a single one would wait for each addition.
-    let mut lanes = [0.0; 4];
+    // Sixteen sums side by side: a single one would wait for each addition.
+    let mut lanes = [0.0; 16];
     let weight = &weight[..column.len()];
-    for (column, weight) in column.chunks_exact(4).zip(weight.chunks_exact(4)) {
-        for l in 0..4 {
+    for (column, weight) in column.chunks_exact(16).zip(weight.chunks_exact(16)) {
+        for l in 0..16 {
             lanes[l] += column[l] * weight[l];
         }
     }
-    let whole = column.len() / 4 * 4;
+    let whole = column.len() / 16 * 16;
     let rest: f64 = column[whole..].iter().zip(&weight[whole..]).map(|(column, weight)| column * weight).sum();
     lanes.iter().sum::<f64>() + rest
 }
