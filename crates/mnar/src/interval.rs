@@ -81,8 +81,8 @@ impl Bootstrap {
 }
 
 impl Replicates {
-    /// Intervals around `estimate` for phi: normal on the logit scale with the replicates' spread. Replicates at the
-    /// boundary phi = 1 are held at the largest finite value, and pull the upper end to 1.
+    /// Intervals around `estimate` for phi: normal on the logit scale with the replicates' spread. Where replicates
+    /// pile up at the boundary phi = 1 there is no such shape, and their percentiles are given.
     pub fn phi_intervals(&self, estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
         intervals(&self.phi, estimate, level)
     }

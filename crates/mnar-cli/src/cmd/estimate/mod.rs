@@ -243,21 +243,23 @@ fn assemble(
 ) -> Result<EstimateOutput> {
     let mut warnings = parts.warnings;
     let names = &about.classes;
-    let quote = |classes: Vec<&String>| classes.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
     if !clipped.is_empty() {
         warnings.push(format!(
             "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and --prior-weight steadies it",
-            quote(clipped.iter().collect())
+            quote(&clipped.iter().collect::<Vec<_>>())
         ));
     }
     if !estimate.stop.converged() {
         warnings.push(format!("the estimator stopped before it converged: {:?}", estimate.stop));
     }
+    if parts.bcts.as_ref().is_some_and(|bcts| !bcts.converged) {
+        warnings.push("the calibration stopped before it converged; compare with --calibrate none".into());
+    }
     let few: Vec<&String> =
         (0..names.len()).filter(|&k| about.labelled_per_class[k] < FEW_LABELS).map(|k| &names[k]).collect();
     if !few.is_empty() {
-        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", quote(few)));
+        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", quote(&few)));
     }
     if let Some(found) = &parts.identifiability
         && found.verdict != mnar::diagnose::Verdict::Good
@@ -312,6 +314,16 @@ fn assemble(
         unlabelled_shares: estimate.unlabelled_shares,
         about,
     })
+}
+
+/// Class names for a sentence: the first ones where there are many.
+fn quote(classes: &[&String]) -> String {
+    const SHOWN: usize = 6;
+    let shown: Vec<String> = classes.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match classes.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more classes", shown.join(", ")),
+    }
 }
 
 fn write_weights(path: &std::path::Path, labels: &Labels, phi: &Phi) -> Result<()> {
