@@ -82,7 +82,10 @@ fn failures(page: &mut String, what: &str, failed: &crate::draws::Failed) {
 fn size_tables(page: &mut String, settings: &[size::Setting]) {
     page.push_str(
         "\nShare of draws in which a test rejects MCAR. Classifiers are softmax regressions on the raw features, cross-fitted\n\
-         over five folds unless said. `auto` must reject between 3.5% and 6.5% of true MCAR hypotheses at 5%.\n",
+         over five folds unless said. `auto` must reject between 3.5% and 6.5% of true MCAR hypotheses at 5%.\n\
+         The label-shift ratio takes the label shares n_k / n_l and the posteriors as known, so its chi-square reference leaves\n\
+         out their sampling error. It sums over unlabelled rows only, which no classifier here was trained on: cross-fitting\n\
+         changes little.\n",
     );
     for setting in settings {
         page.push_str(&format!(
