@@ -1,9 +1,10 @@
 //! Bias-corrected temperature scaling (BCTS) of labelled posteriors, fitted on labelled rows the classifier has not
 //! seen: s'(k|x) ∝ exp(a log s(k|x) + b_k).
 //!
-//! Calibration is what makes label-shift estimates accurate: on MNIST S2 it lowers the error of phi twentyfold. But
-//! with few labels a class, free biases drive rare classes' phi to 1, so the biases are shrunk: b_k ~ N(0, tau²),
-//! with tau² learnt from the data (type-II maximum likelihood in the Laplace approximation) unless given.
+//! Calibration is what makes label-shift estimates accurate: on MNIST S2 (softmax regression on pixels) it lowers the
+//! error of phi from 0.0088 to 0.0027. But with few labels a class, free biases drive rare classes' phi to 1, so the
+//! biases are shrunk: b_k ~ N(0, tau²), with tau² learnt from the data (type-II maximum likelihood in the Laplace
+//! approximation) unless given.
 
 use crate::error::Error;
 use crate::mixture::add_to;

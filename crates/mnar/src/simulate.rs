@@ -17,6 +17,8 @@ pub fn mask(labels: &Labels, phi: &Phi, seed: u64) -> Result<Vec<bool>, Error> {
         });
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    // A stream of its own: folds drawn later with the same seed must not follow the mask.
+    rng.set_stream(u64::MAX);
     Ok(labels
         .as_slice()
         .iter()
