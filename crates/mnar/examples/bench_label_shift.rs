@@ -2,10 +2,12 @@
 //! Labels are integers, -1 where missing. Prints JSON; `bench/emq.py` runs it beside QuaPy.
 
 use mnar::estimate::{Estimator, LabelShift, Stop};
-use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
+use mnar::rows::Sums;
+use mnar::{Class, Error, Labels, PosteriorKind, Posteriors, Rows, Sample};
 use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 use std::hint::black_box;
+use std::sync::Mutex;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,6 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stream_seconds = stream_seconds.min(start.elapsed().as_secs_f64());
     }
     let estimate = last.ok_or("REPEATS must be at least 1")?;
+    let timed = Timed { sample, seconds: Mutex::new(Vec::new()) };
+    LabelShift::default().estimate(&timed)?;
+    let walks = timed.seconds.into_inner().expect("no walk panics");
     let (iterations, passes) = match estimate.stop {
         Stop::Converged { iterations, passes } => (iterations, passes),
         other => return Err(format!("did not converge: {other:?}").into()),
@@ -50,12 +55,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "iterations": iterations,
             "passes": passes,
             "stream_seconds": stream_seconds,
+            "walk_seconds": walks,
             "threads": rayon::current_num_threads(),
             "phi": estimate.phi,
             "w": w,
         })
     );
     Ok(())
+}
+
+/// A table that notes how long each walk over it took: the tally, the sampled start, the full passes.
+struct Timed<'a> {
+    sample: Sample<'a>,
+    seconds: Mutex<Vec<f64>>,
+}
+
+impl Rows for Timed<'_> {
+    fn names(&self) -> &[String] {
+        self.sample.names()
+    }
+
+    fn kind(&self) -> PosteriorKind {
+        self.sample.kind()
+    }
+
+    fn in_memory(&self) -> bool {
+        true
+    }
+
+    fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
+        let start = Instant::now();
+        let sums = self.sample.scan(zero);
+        self.seconds.lock().expect("no walk panics").push(start.elapsed().as_secs_f64());
+        sums
+    }
 }
 
 /// Reads every number once, on all cores: the floor for one pass.

@@ -250,6 +250,41 @@ proptest! {
     }
 }
 
+/// Away from 1, the tilted class ratios must solve their own moment equation, mean over U of s_k/(w·s) = π_k(Γ), with the
+/// ranks and the tilt worked out here again; easy rows labelled more readily means hidden rows are harder.
+#[test]
+fn sensitivity_solves_the_tilted_moment_equation() {
+    let n = 400;
+    let logits = Array2::from_shape_fn((n, 3), |(i, k)| {
+        (0.37 * i as f64 + 2.1 * k as f64).sin() * 2.0 + if i % 3 == k { 1.5 } else { 0.0 }
+    });
+    let p = Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap();
+    let y = (0..n).map(|i| (i * 7 % 10 < 2 + i % 3).then(|| Class::from(i % 3))).collect();
+    let labels = Labels::new(y, ["a", "b", "c"].map(String::from).to_vec()).unwrap();
+    let confidence: Vec<f64> = (0..n).map(|i| p.row(i).iter().copied().fold(0.0, f64::max)).collect();
+    let rank = |i: usize| confidence.iter().filter(|c| **c < confidence[i]).count() as f64 / (n - 1) as f64 - 0.5;
+    let (n_l, n_u) = (labels.n_labelled() as f64, labels.n_unlabelled() as f64);
+    let curve = sensitivity(&Sample::new(&p, &labels).unwrap(), &LabelShift::default(), &[0.4, 3.0]).unwrap();
+    for point in curve {
+        let mut tilted = [0.0; 3];
+        labels.labelled().for_each(|(i, class)| tilted[class.index()] += point.odds_factor.powf(-rank(i)) / n_l);
+        let share = |k: usize| labels.counts()[k] as f64 / n_l;
+        // 1/phi_k = 1 + (n_u/n_l) w_k π_k(Γ)/π_k, turned round.
+        let w: Vec<f64> = (0..3).map(|k| (1.0 / point.phi[k] - 1.0) * n_l / n_u * share(k) / tilted[k]).collect();
+        for k in 0..3 {
+            let mean: f64 = (0..n)
+                .filter(|&i| !labels.is_labelled(i))
+                .map(|i| p.row(i)[k] / p.row(i).iter().zip(&w).map(|(s, w)| s * w).sum::<f64>())
+                .sum::<f64>()
+                / n_u;
+            assert!((mean - tilted[k]).abs() < 1e-8, "{} {k}: {mean} {}", point.odds_factor, tilted[k]);
+            // phi_k p_k = c_k still holds.
+            let c = labels.counts()[k] as f64 / n as f64;
+            assert!((point.phi[k] * point.prevalence[k] - c).abs() < 1e-8);
+        }
+    }
+}
+
 #[test]
 fn planning_scales_with_the_square_of_the_width() {
     let (p, y) = one_hot(&[40, 60], &[360, 140], PosteriorKind::Labelled);

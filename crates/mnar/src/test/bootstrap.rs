@@ -41,7 +41,7 @@ pub struct BootstrapTests {
     pub likelihood_ratio: TestResult,
     /// The moment estimator.
     pub moments: TestResult,
-    /// Mask draws repeated because a class got fewer than `min_labels` labels.
+    /// Mask draws repeated because a class got fewer than two labels.
     pub redrawn: usize,
 }
 
@@ -69,8 +69,7 @@ impl BootstrapTest {
                 Ok((self.statistics(&refitted, &drawn)?, redrawn))
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let condition =
-            "valid if the classifier is flexible enough to be near the truth: its fitted posterior draws the reference";
+        let condition = "valid if the classifier is near the truth, for its fitted posterior draws the reference; a strongly shrunk one makes it reject too often";
         let result = |test, statistic: f64, df: Option<usize>, pick: fn(&Statistics) -> f64| {
             let reference: Vec<f64> = draws.iter().map(|(statistics, _)| pick(statistics)).collect();
             TestResult {

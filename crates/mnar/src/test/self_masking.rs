@@ -3,7 +3,7 @@
 //!
 //! With C and mu of the confusion-matrix estimator, w = C⁻¹mu, extra moments h and H_ek = mean over L of h_e 1[y=k],
 //! the misfit is R = mean_U h − H w. With B = H C⁻¹ a row adds h − B s (unlabelled) or −w_y (h − B s) (labelled), so
-//! Var R = Var_U(h − B s)/n_u + E_L[w_y² (h − B s)(h − B s)']/n_l − ..., and R'V⁻¹R is chi-square.
+//! V = Var_U(h − B s)/n_u + Var_L(w_y (h − B s))/n_l, and R'V⁻¹R is chi-square.
 
 use super::chi_square_p;
 use crate::error::Error;
