@@ -1,0 +1,60 @@
+//! Which rows a step sees. Everything follows from the seed and the step, so a resumed run sees the same.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// An endless walk through a set of rows in batches, each pass in a new order. A pass leaves no row out: where it
+/// ends inside a batch, the next pass fills the batch up.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    rows: Vec<usize>,
+    batch: usize,
+    seed: u64,
+    /// The pass that `order` belongs to.
+    pass: Option<u64>,
+    order: Vec<usize>,
+}
+
+impl Walk {
+    /// Batches of `batch` rows, or of all rows where there are fewer.
+    pub fn new(rows: Vec<usize>, batch: usize, seed: u64) -> Self {
+        let batch = batch.clamp(1, rows.len().max(1));
+        Self { rows, batch, seed, pass: None, order: Vec::new() }
+    }
+
+    /// Steps of one pass.
+    pub fn steps(&self) -> u64 {
+        (self.rows.len() / self.batch).max(1) as u64
+    }
+
+    /// Are there no rows at all?
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows of a step, counted from 0.
+    pub fn rows(&mut self, step: u64) -> Vec<usize> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        let n = self.rows.len() as u64;
+        let start = step * self.batch as u64;
+        (start..start + self.batch as u64)
+            .map(|position| {
+                self.shuffle(position / n);
+                self.order[(position % n) as usize]
+            })
+            .collect()
+    }
+
+    fn shuffle(&mut self, pass: u64) {
+        if self.pass != Some(pass) {
+            self.order.clone_from(&self.rows);
+            let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+            rng.set_stream(pass);
+            self.order.shuffle(&mut rng);
+            self.pass = Some(pass);
+        }
+    }
+}

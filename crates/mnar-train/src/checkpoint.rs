@@ -1,0 +1,108 @@
+//! The state of a training run in one file: weights, optimiser, averages, mechanism and history.
+
+use crate::error::TrainError;
+use crate::mechanism::Mechanism;
+use crate::optimiser::OptimiserState;
+use crate::parameters::Named;
+use crate::storage;
+use crate::trainer::{Ended, EpochRecord};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// All but the tensors.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) step: u64,
+    /// Σ of the risks of the epoch's batches so far.
+    pub(crate) epoch_loss: f64,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) history: Vec<EpochRecord>,
+    pub(crate) best_risk: Option<f64>,
+    pub(crate) best_epoch: usize,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) seconds: f64,
+    pub(crate) fingerprint: String,
+    steps_of_optimiser: u64,
+}
+
+impl Progress {
+    pub(crate) fn new(mechanism: Mechanism) -> Self {
+        Self {
+            step: 0,
+            epoch_loss: 0.0,
+            mechanism,
+            history: Vec::new(),
+            best_risk: None,
+            best_epoch: 0,
+            ended: None,
+            seconds: 0.0,
+            fingerprint: String::new(),
+            steps_of_optimiser: 0,
+        }
+    }
+}
+
+pub(crate) struct Checkpoint {
+    pub(crate) network: Vec<Named>,
+    pub(crate) optimiser: OptimiserState,
+    pub(crate) best: Option<Vec<Vec<f32>>>,
+    pub(crate) progress: Progress,
+}
+
+impl Checkpoint {
+    pub(crate) fn write(mut self, path: &Path) -> Result<(), TrainError> {
+        self.progress.steps_of_optimiser = self.optimiser.steps;
+        // JSON has no −∞: without held-out rows any risk is the best.
+        self.progress.best_risk = self.progress.best_risk.filter(|risk| risk.is_finite());
+        let text = serde_json::to_string(&self.progress)
+            .map_err(|error| TrainError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        let mut tensors: Vec<Named> = self.network;
+        tensors.iter_mut().for_each(|tensor| tensor.name = format!("network/{}", tensor.name));
+        let lists = [("first", &self.optimiser.first), ("second", &self.optimiser.second), ("average", &self.optimiser.average)];
+        let best = self.best.as_ref().map(|best| ("best", best));
+        for (list, vectors) in lists.into_iter().chain(best) {
+            tensors.extend(vectors.iter().enumerate().map(|(i, values)| Named {
+                name: format!("{list}/{i}"),
+                shape: vec![values.len()],
+                values: values.clone(),
+            }));
+        }
+        storage::write(path, &tensors, text)
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self, TrainError> {
+        let (tensors, text) = storage::read(path)?;
+        let bad = |what: String| TrainError::BadFile { path: path.to_owned(), what };
+        let progress: Progress =
+            serde_json::from_str(&text).map_err(|error| bad(format!("is no checkpoint: {error}")))?;
+        let mut network = Vec::new();
+        let mut lists: [Vec<(usize, Vec<f32>)>; 4] = Default::default();
+        for tensor in tensors {
+            let unknown = || bad(format!("holds an unknown tensor `{}`", tensor.name));
+            let (list, name) = tensor.name.split_once('/').ok_or_else(unknown)?;
+            match ["first", "second", "average", "best"].iter().position(|known| *known == list) {
+                Some(i) => lists[i].push((name.parse().map_err(|_| unknown())?, tensor.values)),
+                None if list == "network" => network.push(Named { name: name.to_owned(), ..tensor }),
+                None => return Err(unknown()),
+            }
+        }
+        let [first, second, average, best] = lists.map(|mut list| {
+            list.sort_by_key(|(i, _)| *i);
+            list.into_iter().map(|(_, values)| values).collect::<Vec<_>>()
+        });
+        let optimiser = OptimiserState { steps: progress.steps_of_optimiser, first, second, average };
+        Ok(Self { network, optimiser, best: (!best.is_empty()).then_some(best), progress })
+    }
+
+    /// Is it this run's?
+    pub(crate) fn check(&self, fingerprint: String, path: &Path) -> Result<(), TrainError> {
+        if self.progress.fingerprint == fingerprint {
+            return Ok(());
+        }
+        Err(TrainError::BadFile {
+            path: path.to_owned(),
+            what: "belongs to a run with other data or settings; resume it with the same, or start in an empty folder"
+                .to_owned(),
+        })
+    }
+}

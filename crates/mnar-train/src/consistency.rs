@@ -1,0 +1,100 @@
+//! Consistency methods: losses that need no label.
+//!
+//! A method gives one loss a row and never sees which rows are labelled, their labels, or the mechanism. So whatever
+//! it is, [`loss::ssl_risk`](crate::loss::ssl_risk) debiases it: "any semi-supervised method" holds by type.
+
+use burn::tensor::activation::{log_softmax, softmax};
+use burn::tensor::{Int, Tensor};
+
+/// Logits of the same rows, seen in different ways.
+#[derive(Clone, Debug)]
+pub struct Views {
+    /// Weakly augmented; plain for tables.
+    pub weak: Tensor<2>,
+    /// Strongly augmented, where the method asks for it. Tables have no augmentation: the plain rows.
+    pub strong: Option<Tensor<2>>,
+    /// The averaged weights' logits of the weak view, without gradient, where the method asks for it.
+    pub teacher: Option<Tensor<2>>,
+    /// The confidence a class must reach to be taken for a label, K numbers.
+    pub thresholds: Tensor<1>,
+}
+
+/// Which views a method looks at, beside the weak one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The strongly augmented view.
+    pub strong: bool,
+    /// The averaged weights.
+    pub teacher: bool,
+}
+
+/// A loss of rows whose labels are not looked at.
+pub trait Consistency: Send + Sync {
+    /// For reports.
+    fn name(&self) -> &str;
+
+    /// Which views it looks at.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// One loss a row, not reduced.
+    fn loss(&self, views: &Views) -> Tensor<1>;
+}
+
+/// Entropy of the prediction (Grandvalet and Bengio).
+#[derive(Clone, Copy, Debug)]
+pub struct Entropy;
+
+impl Consistency for Entropy {
+    fn name(&self) -> &str {
+        "entropy"
+    }
+
+    fn loss(&self, views: &Views) -> Tensor<1> {
+        let log_p = log_softmax(views.weak.clone(), 1);
+        (log_p.clone().exp() * log_p).sum_dim(1).squeeze_dim::<1>(1).neg()
+    }
+}
+
+/// Cross-entropy with the most likely class as label, where it is likely enough.
+#[derive(Clone, Copy, Debug)]
+pub struct PseudoLabels;
+
+impl Consistency for PseudoLabels {
+    fn name(&self) -> &str {
+        "pseudo-labels"
+    }
+
+    fn loss(&self, views: &Views) -> Tensor<1> {
+        imitate(views.weak.clone().detach(), views.weak.clone(), &views.thresholds)
+    }
+}
+
+/// Pseudo-labels of the weak view, learnt on the strong one.
+#[derive(Clone, Copy, Debug)]
+pub struct FixMatch;
+
+impl Consistency for FixMatch {
+    fn name(&self) -> &str {
+        "fixmatch"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { strong: true, teacher: false }
+    }
+
+    fn loss(&self, views: &Views) -> Tensor<1> {
+        let strong = views.strong.clone().unwrap_or_else(|| views.weak.clone());
+        imitate(views.weak.clone().detach(), strong, &views.thresholds)
+    }
+}
+
+/// −log p(ŷ|x) of `student`, ŷ the top class of `teacher`, 0 where the teacher is less sure than ŷ's threshold.
+pub fn imitate(teacher: Tensor<2>, student: Tensor<2>, thresholds: &Tensor<1>) -> Tensor<1> {
+    let (confidence, class) = softmax(teacher.detach(), 1).max_dim_with_indices(1);
+    let class: Tensor<1, Int> = class.squeeze_dim(1);
+    let needed = thresholds.clone().gather(0, class.clone());
+    let sure = confidence.squeeze_dim::<1>(1).greater_equal(needed).float();
+    crate::loss::cross_entropy(student, class) * sure
+}

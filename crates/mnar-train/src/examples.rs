@@ -1,0 +1,211 @@
+//! Rows as a network sees them: encoded tables, or images scaled and augmented batch by batch.
+
+use crate::augment::Augment;
+use crate::error::TrainError;
+use mnar_data::{ImageShape, Images, Inputs, TableEncoder};
+use ndarray::{Array2, ArrayView2};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How raw inputs become numbers near 0: learnt on all rows, saved with the model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Encoding {
+    /// Columns of a table.
+    Table(TableEncoder),
+    /// Pixels.
+    Images {
+        /// The shape of an image.
+        shape: ImageShape,
+        /// (pixel/255 − mean)/sd, one mean and sd a channel.
+        mean: Vec<f32>,
+        /// See `mean`.
+        sd: Vec<f32>,
+    },
+}
+
+impl Encoding {
+    /// Learns the scaling of these rows, labelled or not.
+    pub fn learn(inputs: &Inputs) -> Result<Self, TrainError> {
+        Ok(match inputs {
+            Inputs::Table(table) => Self::Table(TableEncoder::fit(table)?),
+            Inputs::Images(images) => {
+                let (mean, sd) = channel_moments(images);
+                Self::Images { shape: images.shape(), mean, sd }
+            }
+        })
+    }
+
+    /// The encoded rows.
+    pub fn examples(&self, inputs: Inputs) -> Result<Examples, TrainError> {
+        Ok(match (self, inputs) {
+            (Self::Table(encoder), Inputs::Table(table)) => Examples::Table(encoder.encode(&table)?),
+            (Self::Images { mean, sd, .. }, Inputs::Images(images)) => {
+                Examples::Images { images, mean: mean.clone(), sd: sd.clone() }
+            }
+            (Self::Table(_), Inputs::Images(_)) => {
+                return Err(TrainError::WrongInput { network: "model", takes: "a table", found: "images".into() });
+            }
+            (Self::Images { .. }, Inputs::Table(_)) => {
+                return Err(TrainError::WrongInput { network: "model", takes: "images", found: "a table".into() });
+            }
+        })
+    }
+
+    /// What a network takes.
+    pub fn shape(&self) -> InputShape {
+        match self {
+            Self::Table(encoder) => InputShape::Row(encoder.width()),
+            Self::Images { shape, .. } => InputShape::Image(*shape),
+        }
+    }
+}
+
+/// The shape of one input.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputShape {
+    /// So many numbers.
+    Row(usize),
+    /// An image, channels last.
+    Image(ImageShape),
+}
+
+impl InputShape {
+    /// Numbers of one input.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Row(width) => width,
+            Self::Image(shape) => shape.len(),
+        }
+    }
+}
+
+/// Rows to train on or to score.
+#[derive(Clone, Debug)]
+pub enum Examples {
+    /// Encoded rows.
+    Table(Array2<f32>),
+    /// Images, kept as bytes and scaled when a batch is made.
+    Images {
+        /// The images.
+        images: Images,
+        /// One a channel.
+        mean: Vec<f32>,
+        /// One a channel.
+        sd: Vec<f32>,
+    },
+}
+
+/// How a batch is altered on its way to the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Not at all.
+    Plain,
+    /// Flips and shifts.
+    Weak,
+    /// RandAugment and cutout.
+    Strong,
+}
+
+impl Examples {
+    /// A table that is encoded already.
+    pub fn from_rows(rows: ArrayView2<'_, f64>) -> Self {
+        Self::Table(rows.mapv(|value| value as f32))
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Table(rows) => rows.nrows(),
+            Self::Images { images, .. } => images.len(),
+        }
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shape of one input.
+    pub fn shape(&self) -> InputShape {
+        match self {
+            Self::Table(rows) => InputShape::Row(rows.ncols()),
+            Self::Images { images, .. } => InputShape::Image(images.shape()),
+        }
+    }
+
+    /// Appends these rows to `batch`, one after the other. Tables have no views: they stay as they are.
+    pub fn gather(&self, rows: &[usize], view: View, augment: Option<&Augment>, draw: Draw, batch: &mut Vec<f32>) {
+        let start = batch.len();
+        match self {
+            Self::Table(table) => {
+                for &row in rows {
+                    batch.extend(table.row(row));
+                }
+            }
+            Self::Images { images, mean, sd } => {
+                let shape = images.shape();
+                batch.resize(start + rows.len() * shape.len(), 0.0);
+                let batch = &mut batch[start..];
+                batch.par_chunks_mut(shape.len()).zip(rows).for_each(|(to, &row)| {
+                    to.iter_mut().zip(images.pixels(row)).for_each(|(to, &pixel)| *to = f32::from(pixel) / 255.0);
+                });
+                match (augment, view) {
+                    (None, _) | (_, View::Plain) => {}
+                    (Some(augment), View::Weak) => augment.weak.apply(batch, shape, draw.seed, draw.step),
+                    (Some(augment), View::Strong) => augment.strong.apply(batch, shape, draw.seed, draw.step),
+                }
+                batch.par_chunks_mut(shape.len()).for_each(|image| {
+                    for pixel in image.chunks_exact_mut(mean.len()) {
+                        for channel in 0..mean.len() {
+                            pixel[channel] = (pixel[channel] - mean[channel]) / sd[channel];
+                        }
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Names a draw of augmentations: the same draw gives the same pictures, whatever was drawn before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Of the run and the view.
+    pub seed: u64,
+    /// Of the batch.
+    pub step: u64,
+}
+
+fn channel_moments(images: &Images) -> (Vec<f32>, Vec<f32>) {
+    let channels = images.shape().channels;
+    // Whole numbers, so the sums are exact in any order: 255² · 10^13 pixels fit.
+    let (sum, squares) = (0..images.len())
+        .into_par_iter()
+        .fold(
+            || (vec![0u64; channels], vec![0u64; channels]),
+            |(mut sum, mut squares), i| {
+                for pixel in images.pixels(i).chunks_exact(channels) {
+                    for (channel, &value) in pixel.iter().enumerate() {
+                        sum[channel] += u64::from(value);
+                        squares[channel] += u64::from(value) * u64::from(value);
+                    }
+                }
+                (sum, squares)
+            },
+        )
+        .reduce(
+            || (vec![0; channels], vec![0; channels]),
+            |(mut a, mut b), (c, d)| {
+                a.iter_mut().zip(c).for_each(|(a, c)| *a += c);
+                b.iter_mut().zip(d).for_each(|(b, d)| *b += d);
+                (a, b)
+            },
+        );
+    let count = (images.len() * images.shape().len() / channels).max(1) as f64;
+    let mean: Vec<f64> = sum.iter().map(|&sum| sum as f64 / count).collect();
+    // One grey level at least: a channel of one value stays 0 instead of becoming infinite.
+    let sd = squares.iter().zip(&mean).map(|(&squares, mean)| (squares as f64 / count - mean * mean).max(1.0).sqrt());
+    let sd = sd.map(|sd| (sd / 255.0) as f32).collect();
+    (mean.into_iter().map(|mean| (mean / 255.0) as f32).collect(), sd)
+}

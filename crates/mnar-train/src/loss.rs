@@ -1,0 +1,123 @@
+//! The one place where weights meet losses.
+//!
+//! Every risk is written for a batch of labelled rows and a batch of unlabelled rows, each drawn from its own set, and
+//! is in expectation over the batches the risk of the whole data set: means are multiplied by the sets' *true* shares
+//! n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// −log p(y|x), one a row.
+pub fn cross_entropy(logits: Tensor<2>, y: Tensor<1, Int>) -> Tensor<1> {
+    log_softmax(logits, 1).gather(1, y.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
+}
+
+/// The losses of a batch, unreduced.
+pub struct Losses {
+    /// ℓ of the labelled rows.
+    pub ell: Tensor<1>,
+    /// The labels of these rows.
+    pub y: Tensor<1, Int>,
+    /// The unlabelled loss of the labelled and of the unlabelled rows, where the method has one.
+    pub h: Option<(Tensor<1>, Tensor<1>)>,
+}
+
+/// How labelled and unlabelled rows share the whole data set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetShares {
+    /// n_l/n.
+    pub labelled: f64,
+}
+
+impl SetShares {
+    /// n_u/n.
+    pub fn unlabelled(self) -> f64 {
+        1.0 - self.labelled
+    }
+}
+
+/// How a labelled row is weighted.
+#[derive(Clone, Debug)]
+pub enum Weighting {
+    /// Every labelled row alike, as if labels were missing at random (eq:estimatorclassical).
+    Classical,
+    /// By 1/phi of its class (eq:drclassical); where phi depends on theta, so does this tensor.
+    Propensity(Tensor<1>),
+}
+
+/// Ways to trade a little bias of the weights for variance. None is used unless asked for, and results name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stabiliser {
+    /// The weights as they are.
+    #[default]
+    Exact,
+    /// 1/phi at most this many times n/n_l.
+    Clip(f64),
+    /// 1/phi divided by its mean over the labelled rows of the *data set*, times n/n_l: Σ r/phi = n holds exactly.
+    SelfNormalised,
+}
+
+impl Stabiliser {
+    /// Applies to 1/phi, given the label counts' shares of the labelled rows.
+    pub fn apply(self, inverse_phi: Tensor<1>, labelled_shares: Tensor<1>, shares: SetShares) -> Tensor<1> {
+        match self {
+            Self::Exact => inverse_phi,
+            Self::Clip(factor) => inverse_phi.clamp_max(factor / shares.labelled),
+            Self::SelfNormalised => {
+                let mean = (inverse_phi.clone() * labelled_shares).sum();
+                inverse_phi / mean / shares.labelled
+            }
+        }
+    }
+}
+
+/// eq:drclassical on a batch: with w = 1/phi_y
+///
+/// n_l/n · mean over labelled rows of (w ℓ + λ (1 − w) h) + λ · n_u/n · mean over unlabelled rows of h,
+///
+/// since −(r − phi)/phi is 1 − w for a labelled row and 1 for an unlabelled one. [`Weighting::Classical`] gives
+/// eq:estimatorclassical, mean ℓ + λ mean h.
+pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetShares) -> Tensor<1> {
+    let Losses { ell, y, h } = losses;
+    match weighting {
+        Weighting::Classical => {
+            let supervised = ell.mean();
+            match h {
+                Some((_, unlabelled)) => supervised + unlabelled.mean().mul_scalar(lambda),
+                None => supervised,
+            }
+        }
+        Weighting::Propensity(inverse_phi) => {
+            let w = inverse_phi.clone().gather(0, y);
+            match h {
+                Some((labelled, unlabelled)) => {
+                    let labelled = w.clone() * ell + (w.neg() + 1.0) * labelled.mul_scalar(lambda);
+                    labelled.mean().mul_scalar(shares.labelled)
+                        + unlabelled.mean().mul_scalar(lambda * shares.unlabelled())
+                }
+                None => (w * ell).mean().mul_scalar(shares.labelled),
+            }
+        }
+    }
+}
+
+/// The observed negative log-likelihood (eq:loglikeli) on a batch, as a mean over all rows:
+/// −log phi_y − log p(y|x) for a labelled row, −log Σ_k (1 − phi_k) p(k|x) for an unlabelled one.
+pub fn observed_likelihood(
+    labelled: Tensor<2>,
+    y: Tensor<1, Int>,
+    unlabelled: Tensor<2>,
+    phi: Tensor<1>,
+    shares: SetShares,
+) -> Tensor<1> {
+    let log_phi = phi.clone().log().gather(0, y.clone());
+    let labelled = (cross_entropy(labelled, y) - log_phi).mean();
+    // log Σ exp(log p + log(1 − phi)); a class that is always labelled adds nothing.
+    let hidden = phi.neg().add_scalar(1.0).clamp_min(1e-12).log();
+    let joint = log_softmax(unlabelled, 1) + hidden.unsqueeze();
+    let top = joint.clone().detach().max_dim(1);
+    let unlabelled = ((joint - top.clone()).exp().sum_dim(1).log() + top).mean().neg();
+    labelled.mul_scalar(shares.labelled) + unlabelled.mul_scalar(shares.unlabelled())
+}

@@ -1,0 +1,54 @@
+//! Fully connected layers.
+
+use super::Classifier;
+use crate::parameters::Initial;
+use burn::module::{Module, Param};
+use burn::tensor::activation::relu;
+use burn::tensor::{Tensor, module::linear};
+
+/// A fully connected layer: x W + b.
+#[derive(Module, Debug)]
+pub struct Dense {
+    /// Inputs × outputs.
+    pub weight: Param<Tensor<2>>,
+    /// One an output.
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Dense {
+    /// Uniform on ±1/√inputs, as PyTorch starts.
+    pub fn new(inputs: usize, outputs: usize, initial: &mut Initial<'_>) -> Self {
+        let bound = 1.0 / (inputs as f64).sqrt();
+        Self { weight: initial.uniform([inputs, outputs], bound), bias: initial.uniform([outputs], bound) }
+    }
+
+    /// Applies the layer.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        linear(x, self.weight.val(), Some(self.bias.val()))
+    }
+}
+
+/// Layers with rectifiers between them; with no hidden layer, softmax regression.
+#[derive(Module, Debug)]
+pub struct Mlp {
+    /// From the input to the logits.
+    pub layers: Vec<Dense>,
+}
+
+impl Mlp {
+    /// Random weights.
+    pub fn new(inputs: usize, hidden: &[usize], classes: usize, initial: &mut Initial<'_>) -> Self {
+        let widths: Vec<usize> = [inputs].iter().chain(hidden).chain(&[classes]).copied().collect();
+        Self { layers: widths.windows(2).map(|pair| Dense::new(pair[0], pair[1], initial)).collect() }
+    }
+}
+
+impl Classifier for Mlp {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let last = self.layers.len() - 1;
+        self.layers.iter().enumerate().fold(x, |x, (i, layer)| {
+            let x = layer.forward(x);
+            if i < last { relu(x) } else { x }
+        })
+    }
+}

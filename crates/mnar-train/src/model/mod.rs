@@ -1,0 +1,154 @@
+//! Networks: from linear to residual, chosen by the shape of the data unless told.
+
+mod cnn;
+mod cnn3d;
+mod dense;
+mod wide_resnet;
+
+use crate::error::TrainError;
+use crate::examples::InputShape;
+use crate::parameters::Initial;
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+pub use cnn::{MedMnistCnn, MnistCnn};
+pub use cnn3d::Cnn3d;
+pub use dense::{Dense, Mlp};
+use serde::{Deserialize, Serialize};
+pub use wide_resnet::WideResNet;
+
+/// A network that scores classes. Implement it for a burn module of your own to train it here.
+pub trait Classifier: Module {
+    /// Logits, n × K, of n rows; an image is one row, channels last.
+    fn forward(&self, x: Tensor<2>) -> Tensor<2>;
+}
+
+/// Which network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "name")]
+pub enum Architecture {
+    /// Softmax regression.
+    Linear,
+    /// Hidden layers of these widths, with rectifiers.
+    Mlp {
+        /// Units of each hidden layer.
+        hidden: Vec<usize>,
+    },
+    /// The paper's network for MNIST: conv 5×5 (6), pool, conv 5×5 (16), pool, 120, 84, K.
+    MnistCnn,
+    /// The paper's network for MedMNIST: five 3×3 convolutions with batch norm, 128, 128, K.
+    MedMnistCnn,
+    /// A wide residual network.
+    WideResNet {
+        /// Layers: 6 m + 4.
+        depth: usize,
+        /// Channels are 16, 32, 64 times this.
+        width: usize,
+    },
+    /// Three 3×3×3 convolutions with batch norm and pooling, for volumes.
+    Cnn3d,
+}
+
+impl Architecture {
+    /// The smallest network that suits the shape: a hidden layer for tables, convolutions for images.
+    pub fn for_shape(shape: InputShape) -> Self {
+        match shape {
+            InputShape::Row(_) => Self::Mlp { hidden: vec![128] },
+            InputShape::Image(image) if image.depth > 1 => Self::Cnn3d,
+            InputShape::Image(image) if image.height < 12 || image.width < 12 => Self::Mlp { hidden: vec![128] },
+            InputShape::Image(image) if image.height > 28 && image.channels > 1 => Self::WideResNet { depth: 28, width: 2 },
+            InputShape::Image(image) if image.channels > 1 => Self::MedMnistCnn,
+            InputShape::Image(_) => Self::MnistCnn,
+        }
+    }
+
+    /// The name as typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Mlp { .. } => "mlp",
+            Self::MnistCnn => "mnist-cnn",
+            Self::MedMnistCnn => "medmnist-cnn",
+            Self::WideResNet { .. } => "wide-resnet",
+            Self::Cnn3d => "cnn3d",
+        }
+    }
+
+    /// The network with random weights.
+    pub fn build(&self, shape: InputShape, classes: usize, seed: u64, device: &Device) -> Result<Network, TrainError> {
+        let mut initial = Initial::new(seed, device);
+        let wrong = |takes| TrainError::WrongInput {
+            network: self.name(),
+            takes,
+            found: match shape {
+                InputShape::Row(width) => format!("rows of {width} numbers"),
+                InputShape::Image(shape) => format!("images of {shape}"),
+            },
+        };
+        let flat = match shape {
+            InputShape::Image(image) if image.depth == 1 => Some(image),
+            _ => None,
+        };
+        Ok(match self {
+            Self::Linear => Network::Linear(Mlp::new(shape.width(), &[], classes, &mut initial)),
+            Self::Mlp { hidden } => Network::Mlp(Mlp::new(shape.width(), hidden, classes, &mut initial)),
+            Self::MnistCnn => {
+                let image = flat.filter(|image| image.height.min(image.width) >= 16);
+                let image = image.ok_or_else(|| wrong("flat images of at least 16 × 16 pixels"))?;
+                Network::MnistCnn(MnistCnn::new(image, classes, &mut initial))
+            }
+            Self::MedMnistCnn => {
+                let image = flat.filter(|image| image.height.min(image.width) >= 24);
+                let image = image.ok_or_else(|| wrong("flat images of at least 24 × 24 pixels"))?;
+                Network::MedMnistCnn(MedMnistCnn::new(image, classes, &mut initial))
+            }
+            Self::WideResNet { depth, width } => {
+                if *depth < 10 || (depth - 4) % 6 != 0 || *width == 0 {
+                    return Err(TrainError::Setting {
+                        name: "the depth of a wide residual network",
+                        value: depth.to_string(),
+                        range: "4 more than a multiple of 6 (10, 16, 22, 28), and its width at least 1",
+                    });
+                }
+                let image = flat.filter(|image| image.height.min(image.width) >= 8);
+                let image = image.ok_or_else(|| wrong("flat images of at least 8 × 8 pixels"))?;
+                Network::WideResNet(WideResNet::new(image, *depth, *width, classes, &mut initial))
+            }
+            Self::Cnn3d => match shape {
+                InputShape::Image(image) if image.depth.min(image.height).min(image.width) >= 8 => {
+                    Network::Cnn3d(Cnn3d::new(image, classes, &mut initial))
+                }
+                _ => return Err(wrong("volumes of at least 8 × 8 × 8 voxels")),
+            },
+        })
+    }
+}
+
+/// One of the networks of this crate.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum Network {
+    /// Softmax regression.
+    Linear(Mlp),
+    /// Hidden layers.
+    Mlp(Mlp),
+    /// The paper's network for MNIST.
+    MnistCnn(MnistCnn),
+    /// The paper's network for MedMNIST.
+    MedMnistCnn(MedMnistCnn),
+    /// A wide residual network.
+    WideResNet(WideResNet),
+    /// For volumes.
+    Cnn3d(Cnn3d),
+}
+
+impl Classifier for Network {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Linear(network) | Self::Mlp(network) => network.forward(x),
+            Self::MnistCnn(network) => network.forward(x),
+            Self::MedMnistCnn(network) => network.forward(x),
+            Self::WideResNet(network) => network.forward(x),
+            Self::Cnn3d(network) => network.forward(x),
+        }
+    }
+}

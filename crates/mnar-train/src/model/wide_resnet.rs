@@ -1,0 +1,99 @@
+//! Wide residual networks, as FixMatch uses them.
+
+use super::{Classifier, Dense};
+use crate::layers::{BatchNorm, Conv, Window};
+use crate::parameters::Initial;
+use burn::module::Module;
+use burn::tensor::Tensor;
+use mnar_data::ImageShape;
+
+/// Slope of the leaky rectifiers.
+const SLOPE: f32 = 0.1;
+/// Weight of a batch in the running statistics.
+const MOMENTUM: f64 = 0.001;
+
+/// Norm, rectifier, convolution, twice, beside a shortcut.
+#[derive(Module, Debug)]
+pub struct Block {
+    /// Before the first convolution.
+    pub norm1: BatchNorm,
+    /// With the block's stride.
+    pub conv1: Conv,
+    /// Before the second.
+    pub norm2: BatchNorm,
+    /// Same size.
+    pub conv2: Conv,
+    /// 1×1, where the block changes the number of channels.
+    pub shortcut: Option<Conv>,
+    /// Is the shortcut taken from the normalised input? So it is in the first block.
+    activate_shortcut: bool,
+}
+
+impl Block {
+    fn new(side: [usize; 2], channels: [usize; 2], stride: usize, first: bool, initial: &mut Initial<'_>) -> Self {
+        let window = Window::flat(side[0], side[1], 3, stride, 1);
+        let [_, height, width] = window.output();
+        Self {
+            norm1: BatchNorm::new(channels[0], MOMENTUM, SLOPE, initial),
+            conv1: Conv::residual(window, channels[0], channels[1], initial),
+            norm2: BatchNorm::new(channels[1], MOMENTUM, SLOPE, initial),
+            conv2: Conv::residual(Window::flat(height, width, 3, 1, 1), channels[1], channels[1], initial),
+            shortcut: (channels[0] != channels[1]).then(|| {
+                Conv::residual(Window::flat(side[0], side[1], 1, stride, 0), channels[0], channels[1], initial)
+            }),
+            activate_shortcut: first,
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let inner = self.norm1.forward(x.clone());
+        let x = if self.activate_shortcut { inner.clone() } else { x };
+        let shortcut = match &self.shortcut {
+            Some(conv) => conv.forward(x),
+            None => x,
+        };
+        self.conv2.forward(self.norm2.forward(self.conv1.forward(inner))) + shortcut
+    }
+}
+
+/// A wide residual network of depth 6 m + 4: three groups of m blocks with 16, 32, 64 times the width channels.
+#[derive(Module, Debug)]
+pub struct WideResNet {
+    /// To 16 channels.
+    pub stem: Conv,
+    /// All blocks, in order.
+    pub blocks: Vec<Block>,
+    /// After the last block.
+    pub norm: BatchNorm,
+    /// From channel means to logits.
+    pub head: Dense,
+}
+
+impl WideResNet {
+    /// Random weights.
+    pub fn new(image: ImageShape, depth: usize, width: usize, classes: usize, initial: &mut Initial<'_>) -> Self {
+        let (mut side, mut channels) = ([image.height, image.width], 16);
+        let stem = Conv::residual(Window::flat(side[0], side[1], 3, 1, 1), image.channels, channels, initial);
+        let mut blocks = Vec::new();
+        for (group, out) in [16 * width, 32 * width, 64 * width].into_iter().enumerate() {
+            for block in 0..(depth - 4) / 6 {
+                let stride = if group > 0 && block == 0 { 2 } else { 1 };
+                blocks.push(Block::new(side, [channels, out], stride, group == 0 && block == 0, initial));
+                side = side.map(|side| side.div_ceil(stride));
+                channels = out;
+            }
+        }
+        let norm = BatchNorm::new(channels, MOMENTUM, SLOPE, initial);
+        Self { stem, blocks, norm, head: Dense::new(channels, classes, initial) }
+    }
+}
+
+impl Classifier for WideResNet {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let x = self.blocks.iter().fold(self.stem.forward(x), |x, block| block.forward(x));
+        let x = self.norm.forward(x);
+        let ([n, length], channels) = (x.dims(), self.head.weight.dims()[0]);
+        let means = x.reshape([n, length / channels, channels]).mean_dim(1).reshape([n, channels]);
+        self.head.forward(means)
+    }
+}

@@ -1,0 +1,25 @@
+//! Scores of rows, batch by batch.
+
+use crate::examples::{Draw, Examples, View};
+use crate::model::Classifier;
+use burn::tensor::{Device, Tensor, TensorData};
+use ndarray::Array2;
+
+/// Rows a batch: large enough to be fast, small enough to keep memory flat.
+const BATCH: usize = 512;
+
+/// Logits of these rows, one row each. The network must be without gradients ([`burn::module::Module::valid`]).
+pub fn logits<M: Classifier>(network: &M, examples: &Examples, rows: &[usize]) -> Array2<f64> {
+    let device = network.devices().first().cloned().unwrap_or_else(Device::flex);
+    let width = examples.shape().width();
+    let mut scores = Vec::new();
+    let mut values = Vec::new();
+    for rows in rows.chunks(BATCH) {
+        values.clear();
+        examples.gather(rows, View::Plain, None, Draw { seed: 0, step: 0 }, &mut values);
+        let x = Tensor::<2>::from_data(TensorData::new(std::mem::take(&mut values), [rows.len(), width]), &device);
+        scores.extend(network.forward(x).into_data().iter::<f32>().map(f64::from));
+    }
+    let classes = if rows.is_empty() { 0 } else { scores.len() / rows.len() };
+    Array2::from_shape_vec((rows.len(), classes), scores).expect("K scores a row")
+}

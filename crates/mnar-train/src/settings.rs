@@ -1,0 +1,148 @@
+//! Settings of a training run.
+
+use crate::augment::Augment;
+use crate::error::TrainError;
+use crate::loss::Stabiliser;
+use crate::optimiser::Optimiser;
+use serde::{Deserialize, Serialize};
+
+/// How the learning rate falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// It does not.
+    Constant,
+    /// Half a cosine, down to 0 at the last step.
+    Cosine,
+}
+
+impl Schedule {
+    /// The factor of the learning rate at a step of `steps`.
+    pub fn factor(self, step: u64, steps: u64) -> f64 {
+        match self {
+            Self::Constant => 1.0,
+            Self::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / steps.max(1) as f64).cos()),
+        }
+    }
+}
+
+/// What a class' confidence threshold adapts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThresholdRule {
+    /// One threshold for all.
+    Fixed,
+    /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest bar.
+    Phi,
+    /// The same with class shares in place of phi (the CADR rule).
+    Shares,
+}
+
+/// The confidence a pseudo-label needs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Threshold {
+    /// What it adapts to.
+    pub rule: ThresholdRule,
+    /// tau_0.
+    pub tau: f64,
+    /// How adaptive; 0 is fixed.
+    pub beta: f64,
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self { rule: ThresholdRule::Fixed, tau: 0.95, beta: 0.5 }
+    }
+}
+
+/// Settings of a training run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainSettings {
+    /// Passes over the labelled rows.
+    pub epochs: usize,
+    /// Labelled rows a step.
+    pub batch_labelled: usize,
+    /// Unlabelled rows a step.
+    pub batch_unlabelled: usize,
+    /// At the start.
+    pub learning_rate: f64,
+    /// How it falls.
+    pub schedule: Schedule,
+    /// Which steps.
+    pub optimiser: Optimiser,
+    /// Weight of the past in the averaged weights, which are the ones that predict; 0 for none.
+    pub averaging: f64,
+    /// Weight of the unlabelled loss.
+    pub lambda: f64,
+    /// The confidence a pseudo-label needs.
+    pub threshold: Threshold,
+    /// Share of the labelled rows held out to choose the epoch by their 1/phi-weighted risk.
+    pub validation: f64,
+    /// Stop when that risk has not improved for so many epochs.
+    pub patience: Option<usize>,
+    /// Are weights altered?
+    pub stabiliser: Stabiliser,
+    /// Views of images; `None` for plain images.
+    pub augment: Option<Augment>,
+    /// Estimate a given phi again every so many epochs, from the model as it stands.
+    pub refresh: Option<usize>,
+    /// Of first weights, batches and views.
+    pub seed: u64,
+}
+
+impl Default for TrainSettings {
+    fn default() -> Self {
+        Self {
+            epochs: 100,
+            batch_labelled: 64,
+            batch_unlabelled: 256,
+            learning_rate: 1e-3,
+            schedule: Schedule::Cosine,
+            optimiser: Optimiser::adam(),
+            averaging: 0.99,
+            lambda: 1.0,
+            threshold: Threshold::default(),
+            validation: 0.1,
+            patience: None,
+            stabiliser: Stabiliser::Exact,
+            augment: None,
+            refresh: None,
+            seed: 0,
+        }
+    }
+}
+
+impl TrainSettings {
+    /// Is every setting in its range?
+    pub fn check(&self) -> Result<(), TrainError> {
+        let fail = |name, value: String, range| Err(TrainError::Setting { name, value, range });
+        if self.epochs == 0 {
+            return fail("the number of epochs", "0".into(), "at least 1");
+        }
+        if self.batch_labelled == 0 || self.batch_unlabelled == 0 {
+            return fail("a batch size", "0".into(), "at least 1");
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return fail("the learning rate", self.learning_rate.to_string(), "a positive number");
+        }
+        if !(0.0..1.0).contains(&self.averaging) {
+            return fail("the weight of the past in the average", self.averaging.to_string(), "at least 0 and below 1");
+        }
+        if !(self.lambda >= 0.0 && self.lambda.is_finite()) {
+            return fail("lambda", self.lambda.to_string(), "a finite number, at least 0");
+        }
+        if !(0.0..=1.0).contains(&self.threshold.tau) {
+            return fail("the threshold", self.threshold.tau.to_string(), "from 0 to 1");
+        }
+        if !(0.0..=0.5).contains(&self.validation) {
+            return fail("the share of rows for validation", self.validation.to_string(), "from 0 to 0.5");
+        }
+        if let Stabiliser::Clip(factor) = self.stabiliser
+            && !(factor >= 1.0)
+        {
+            return fail("the factor that weights are clipped at", factor.to_string(), "at least 1");
+        }
+        Ok(())
+    }
+}

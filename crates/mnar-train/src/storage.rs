@@ -1,0 +1,47 @@
+//! Tensors in safetensors files, written whole or not at all.
+
+use crate::error::TrainError;
+use crate::parameters::Named;
+use mnar_data::AtomicFile;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes tensors and a text that goes with them (JSON, under the key `mnar`).
+pub fn write(path: &Path, tensors: &[Named], text: String) -> Result<(), TrainError> {
+    let bytes: Vec<Vec<u8>> =
+        tensors.iter().map(|tensor| tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
+    let views = tensors.iter().zip(&bytes).map(|(tensor, bytes)| {
+        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes);
+        (tensor.name.as_str(), view.expect("as many bytes as the shape says"))
+    });
+    let metadata = HashMap::from([("mnar".to_owned(), text)]);
+    let data = safetensors::serialize(views, Some(metadata)).map_err(|error| bad(path, error.to_string()))?;
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(&data).map_err(TrainError::io(path))?;
+    Ok(file.commit()?)
+}
+
+/// Reads tensors and their text.
+pub fn read(path: &Path) -> Result<(Vec<Named>, String), TrainError> {
+    let data = std::fs::read(path).map_err(TrainError::io(path))?;
+    let damaged = |error: safetensors::SafeTensorError| bad(path, format!("is damaged or no safetensors file: {error}"));
+    let (_, header) = SafeTensors::read_metadata(&data).map_err(damaged)?;
+    let text = header.metadata().as_ref().and_then(|metadata| metadata.get("mnar")).cloned();
+    let text = text.ok_or_else(|| bad(path, "was not written by mnar".to_owned()))?;
+    let tensors = SafeTensors::deserialize(&data).map_err(damaged)?;
+    let mut named = Vec::with_capacity(tensors.len());
+    for (name, view) in tensors.iter() {
+        if view.dtype() != Dtype::F32 {
+            return Err(bad(path, format!("`{name}` is not of type F32")));
+        }
+        let values = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        named.push(Named { name: name.to_owned(), shape: view.shape().to_vec(), values });
+    }
+    Ok((named, text))
+}
+
+fn bad(path: &Path, what: String) -> TrainError {
+    TrainError::BadFile { path: path.to_owned(), what }
+}

@@ -1,0 +1,473 @@
+//! The training loop: Algorithm 2 of the paper for any network, consistency method and mechanism, and Algorithm 1.
+
+use crate::batches::Walk;
+use crate::checkpoint::{Checkpoint, Progress};
+use crate::consistency::{Consistency, Views};
+use crate::error::TrainError;
+use crate::examples::{Draw, Examples, View};
+use crate::loss::{Losses, SetShares, Weighting, cross_entropy, observed_likelihood, ssl_risk};
+use crate::mechanism::{Mechanism, Method, tensor};
+use crate::model::Classifier;
+use crate::optimiser::OptimiserState;
+use crate::parameters;
+use crate::predict::logits;
+use crate::refresh::refreshed_phi;
+use crate::settings::{ThresholdRule, TrainSettings};
+use burn::tensor::activation::softmax;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use mnar::{Labels, PosteriorKind, Posteriors, Sample};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is to be learnt, from what, and how.
+pub struct Job<'a> {
+    /// All rows.
+    pub examples: &'a Examples,
+    /// Their labels.
+    pub labels: &'a Labels,
+    /// Where the weights of labelled rows come from.
+    pub method: Method,
+    /// The unlabelled loss; looked at only if the method has one.
+    pub consistency: &'a dyn Consistency,
+    /// Settings.
+    pub settings: &'a TrainSettings,
+    /// Where to keep the state, and how often to write it.
+    pub checkpoint: Option<CheckpointPlan>,
+    /// Set from outside to stop after the current step.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// Where and how often the state is kept.
+#[derive(Clone, Debug)]
+pub struct CheckpointPlan {
+    /// The file.
+    pub path: PathBuf,
+    /// At most so long between two writes.
+    pub every: Duration,
+}
+
+/// What one epoch showed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// Steps taken so far.
+    pub step: u64,
+    /// Epochs finished so far.
+    pub epoch: usize,
+    /// Mean risk of the epoch's batches.
+    pub loss: f64,
+    /// 1/phi-weighted loss of the held-out labelled rows, by the averaged weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_risk: Option<f64>,
+    /// 1/phi-weighted accuracy of the same rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_accuracy: Option<f64>,
+    /// Learning rate of the last step.
+    pub learning_rate: f64,
+    /// The mechanism as it stands.
+    pub phi: Vec<f64>,
+    /// Seconds spent training so far.
+    pub seconds: f64,
+}
+
+/// Hears of every epoch.
+pub trait Observer {
+    /// Training starts, or goes on, at a step of so many.
+    fn started(&mut self, _step: u64, _steps: u64) {}
+    /// A step is done.
+    fn stepped(&mut self, _step: u64) {}
+    /// An epoch is done.
+    fn epoch(&mut self, _record: &EpochRecord) {}
+}
+
+/// Hears nothing.
+impl Observer for () {}
+
+/// Why training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// All epochs are done.
+    Finished,
+    /// The validation risk had not improved for long enough.
+    EarlyStop,
+    /// It was told to stop; a checkpoint was written, if there is a place for it.
+    Interrupted,
+}
+
+/// A trained network.
+#[derive(Clone, Debug)]
+pub struct Trained<M> {
+    /// The network, without gradients, with the averaged weights of the chosen epoch.
+    pub network: M,
+    /// The mechanism at the end.
+    pub mechanism: Mechanism,
+    /// What every epoch showed.
+    pub history: Vec<EpochRecord>,
+    /// Why it ended.
+    pub ended: Ended,
+    /// The epoch whose weights were chosen.
+    pub chosen_epoch: usize,
+    /// The labelled rows that were held out.
+    pub held_out: Vec<usize>,
+}
+
+/// Trains. With a checkpoint that is there already, goes on from it.
+pub fn train<M: Classifier>(network: M, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Trained<M>, TrainError> {
+    let mut run = Run::start(network, job)?;
+    observer.started(run.progress.step, run.steps);
+    let mut written = Instant::now();
+    while run.progress.ended.is_none() {
+        if job.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            run.save()?;
+            return run.finish(Ended::Interrupted);
+        }
+        run.step()?;
+        observer.stepped(run.progress.step);
+        if run.progress.step.is_multiple_of(run.steps_an_epoch)
+            && let Some(record) = run.end_epoch()?
+        {
+            observer.epoch(&record);
+        }
+        if job.checkpoint.as_ref().is_some_and(|plan| written.elapsed() >= plan.every) {
+            run.save()?;
+            written = Instant::now();
+        }
+    }
+    run.save()?;
+    let ended = run.progress.ended.unwrap_or(Ended::Finished);
+    run.finish(ended)
+}
+
+struct Run<'a, M> {
+    job: &'a Job<'a>,
+    /// With gradients; `None` only inside a step.
+    network: Option<M>,
+    optimiser: OptimiserState,
+    progress: Progress,
+    /// The best averaged weights so far.
+    best: Option<Vec<Vec<f32>>>,
+    labelled: Walk,
+    unlabelled: Walk,
+    held_out: Vec<usize>,
+    shares: SetShares,
+    steps_an_epoch: u64,
+    steps: u64,
+    device: Device,
+    started: Instant,
+    seconds_before: f64,
+}
+
+/// Seeds of what is drawn, so that no two draws share a stream.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Labelled = 1,
+    Unlabelled,
+    HeldOut,
+    Weak,
+    Strong,
+}
+
+impl Purpose {
+    fn seed(self, seed: u64) -> u64 {
+        seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ ((self as u64) << 56)
+    }
+}
+
+impl<'a, M: Classifier> Run<'a, M> {
+    fn start(network: M, job: &'a Job<'a>) -> Result<Self, TrainError> {
+        let (settings, labels) = (job.settings, job.labels);
+        settings.check()?;
+        if job.examples.len() != labels.len() {
+            return Err(TrainError::Lengths { inputs: job.examples.len(), labels: labels.len() });
+        }
+        let held_out = held_out(labels, settings.validation, Purpose::HeldOut.seed(settings.seed));
+        let mut is_held_out = vec![false; labels.len()];
+        held_out.iter().for_each(|&row| is_held_out[row] = true);
+        let rows = labels.labelled().map(|(row, _)| row).filter(|&row| !is_held_out[row]).collect();
+        let labelled = Walk::new(rows, settings.batch_labelled, Purpose::Labelled.seed(settings.seed));
+        let rows = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
+        let unlabelled = Walk::new(rows, settings.batch_unlabelled, Purpose::Unlabelled.seed(settings.seed));
+        let steps_an_epoch = labelled.steps();
+        let device = network.devices().first().cloned().unwrap_or_else(Device::flex);
+        let mechanism = Mechanism::new(job.method.clone(), labels.counts(), labels.len());
+        let mut run = Self {
+            job,
+            network: Some(network),
+            optimiser: OptimiserState::default(),
+            progress: Progress::new(mechanism),
+            best: None,
+            labelled,
+            unlabelled,
+            held_out,
+            shares: SetShares { labelled: labels.n_labelled() as f64 / labels.len() as f64 },
+            steps_an_epoch,
+            steps: steps_an_epoch * settings.epochs as u64,
+            device,
+            started: Instant::now(),
+            seconds_before: 0.0,
+        };
+        if let Some(plan) = &job.checkpoint
+            && plan.path.exists()
+        {
+            run.resume(Checkpoint::read(&plan.path)?, plan)?;
+        }
+        Ok(run)
+    }
+
+    fn resume(&mut self, checkpoint: Checkpoint, plan: &CheckpointPlan) -> Result<(), TrainError> {
+        checkpoint.check(self.fingerprint(), &plan.path)?;
+        let network = self.network.take().expect("a network outside of steps");
+        self.network = Some(parameters::import(network, &checkpoint.network, &plan.path)?);
+        self.seconds_before = checkpoint.progress.seconds;
+        (self.optimiser, self.best, self.progress) = (checkpoint.optimiser, checkpoint.best, checkpoint.progress);
+        Ok(())
+    }
+
+    /// What a checkpoint must agree with to be this run's.
+    fn fingerprint(&self) -> String {
+        let settings = serde_json::to_string(&(self.job.settings, &self.job.method, self.job.consistency.name()));
+        format!("{} rows, {:?} labels, {}", self.job.labels.len(), self.job.labels.counts(), settings.unwrap_or_default())
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        let Some(plan) = &self.job.checkpoint else { return Ok(()) };
+        self.progress.seconds = self.seconds();
+        self.progress.fingerprint = self.fingerprint();
+        let network = parameters::export(self.network.as_ref().expect("a network outside of steps"));
+        Checkpoint {
+            network,
+            optimiser: self.optimiser.clone(),
+            best: self.best.clone(),
+            progress: self.progress.clone(),
+        }
+        .write(&plan.path)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// The network with the averaged weights, without gradients.
+    fn averaged(&self) -> M {
+        let network = self.network.as_ref().expect("a network outside of steps").valid();
+        if self.optimiser.average.is_empty() { network } else { parameters::with_values(network, &self.optimiser.average) }
+    }
+
+    fn step(&mut self) -> Result<(), TrainError> {
+        let step = self.progress.step;
+        let settings = self.job.settings;
+        let network = self.network.take().expect("a network outside of steps");
+        let risk = self.risk(&network, step)?;
+        let loss: f32 = risk.clone().into_data().iter::<f32>().sum();
+        if !loss.is_finite() {
+            return Err(TrainError::Diverged { step, loss });
+        }
+        let rate = settings.learning_rate * settings.schedule.factor(step, self.steps);
+        let gradients = risk.backward();
+        drop(risk);
+        self.network = Some(self.optimiser.step(network, gradients, settings.optimiser, rate, settings.averaging));
+        self.progress.step += 1;
+        self.progress.epoch_loss += f64::from(loss);
+        Ok(())
+    }
+
+    /// The batch's risk, with gradients.
+    fn risk(&mut self, network: &M, step: u64) -> Result<Tensor<1>, TrainError> {
+        let method = &self.job.method;
+        let labelled = self.labelled.rows(step);
+        let with_unlabelled = (method.uses_unlabelled() || *method == Method::Likelihood) && !self.unlabelled.is_empty();
+        let unlabelled = if with_unlabelled { self.unlabelled.rows(step) } else { Vec::new() };
+        let consistency = method.uses_unlabelled() && with_unlabelled;
+        let needs = if consistency { self.job.consistency.needs() } else { Default::default() };
+        let rows: Vec<usize> = labelled.iter().chain(&unlabelled).copied().collect();
+        let weak = self.batch(&rows, View::Weak, Purpose::Weak, step);
+        let strong = needs.strong.then(|| self.batch(&rows, View::Strong, Purpose::Strong, step));
+        // One pass through the network for all views, so that batch norm sees one batch.
+        let both = strong.map_or(weak.clone(), |strong| Tensor::cat(vec![weak.clone(), strong], 0));
+        let scores = network.forward(Tensor::from_inner(both));
+        let (n_l, n) = (labelled.len(), rows.len());
+        let weak_scores = scores.clone().narrow(0, 0, n);
+        let y: Vec<i64> =
+            labelled.iter().map(|&row| self.job.labels.get(row).map_or(0, |class| i64::from(class.0))).collect();
+        let y: Tensor<1, Int> = Tensor::from_data(TensorData::new(y, [n_l]), &self.device);
+        let labelled_scores = weak_scores.clone().narrow(0, 0, n_l);
+        if *method == Method::Likelihood {
+            let phi = tensor(self.progress.mechanism.phi(), &self.device);
+            return Ok(if with_unlabelled {
+                let unlabelled_scores = weak_scores.narrow(0, n_l, n - n_l);
+                observed_likelihood(labelled_scores, y, unlabelled_scores, phi, self.shares)
+            } else {
+                cross_entropy(labelled_scores, y).mean()
+            });
+        }
+        let ell = cross_entropy(labelled_scores.clone(), y.clone());
+        let weighting = match method {
+            Method::CompleteCase | Method::Classical => Weighting::Classical,
+            _ => {
+                let inverse = self.inverse_phi(&weak_scores, n_l, &ell);
+                let labelled_shares: Vec<f64> = self.job.labels.counts().iter().map(|&count| count as f64).collect();
+                let n_labelled = self.job.labels.n_labelled() as f64;
+                let labelled_shares = tensor(&labelled_shares.iter().map(|c| c / n_labelled).collect::<Vec<_>>(), &self.device);
+                Weighting::Propensity(self.job.settings.stabiliser.apply(inverse, labelled_shares, self.shares))
+            }
+        };
+        let h = consistency.then(|| {
+            let teacher = needs.teacher.then(|| Tensor::from_inner(self.averaged_of(network).forward(weak)));
+            let views = Views {
+                weak: weak_scores,
+                strong: needs.strong.then(|| scores.narrow(0, n, n)),
+                teacher,
+                thresholds: tensor(&self.thresholds(), &self.device),
+            };
+            let h = self.job.consistency.loss(&views);
+            (h.clone().narrow(0, 0, n_l), h.narrow(0, n_l, n - n_l))
+        });
+        Ok(ssl_risk(Losses { ell, y, h }, &weighting, self.job.settings.lambda, self.shares))
+    }
+
+    /// The averaged weights in the middle of a step, when the network is held by the step.
+    fn averaged_of(&self, network: &M) -> M {
+        let network = network.valid();
+        if self.optimiser.average.is_empty() { network } else { parameters::with_values(network, &self.optimiser.average) }
+    }
+
+    fn batch(&self, rows: &[usize], view: View, purpose: Purpose, step: u64) -> Tensor<2> {
+        let width = self.job.examples.shape().width();
+        let mut values = Vec::with_capacity(rows.len() * width);
+        let draw = Draw { seed: purpose.seed(self.job.settings.seed), step };
+        self.job.examples.gather(rows, view, self.job.settings.augment.as_ref(), draw, &mut values);
+        Tensor::from_data(TensorData::new(values, [rows.len(), width]), &self.device.clone().inner())
+    }
+
+    /// 1/phi for this batch; the mechanism takes note of it.
+    fn inverse_phi(&mut self, scores: &Tensor<2>, n_l: usize, ell: &Tensor<1>) -> Tensor<1> {
+        let n = scores.dims()[0];
+        let p = softmax(scores.clone(), 1);
+        // eq:py for all rows, from a batch of each set.
+        let mean = |from: usize, count: usize| p.clone().narrow(0, from, count).mean_dim(0).squeeze_dim::<1>(0);
+        let shares = if n > n_l {
+            mean(0, n_l).mul_scalar(self.shares.labelled) + mean(n_l, n - n_l).mul_scalar(self.shares.unlabelled())
+        } else {
+            mean(0, n_l)
+        };
+        let loss = ell.clone().detach().mean().into_data().iter::<f32>().map(f64::from).sum();
+        self.progress.mechanism.inverse(shares, loss, &self.device)
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        let threshold = self.job.settings.threshold;
+        let mechanism = &self.progress.mechanism;
+        match threshold.rule {
+            ThresholdRule::Fixed => vec![threshold.tau; mechanism.phi().len()],
+            ThresholdRule::Phi => mnar::threshold::adaptive(threshold.tau, mechanism.phi(), threshold.beta),
+            ThresholdRule::Shares => mnar::threshold::adaptive(threshold.tau, &mechanism.shares(), threshold.beta),
+        }
+    }
+
+    fn end_epoch(&mut self) -> Result<Option<EpochRecord>, TrainError> {
+        let epoch = (self.progress.step / self.steps_an_epoch) as usize;
+        let settings = self.job.settings;
+        if self.job.method == Method::Likelihood {
+            self.likelihood_step()?;
+        }
+        if let (Method::Given(_), Some(every)) = (&self.job.method, settings.refresh)
+            // A refreshed phi needs held-out labels to calibrate on, and some training left to use it.
+            && epoch.is_multiple_of(every) && !self.held_out.is_empty() && epoch < settings.epochs
+        {
+            let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels, &self.held_out)?;
+            self.progress.mechanism.refresh(&phi);
+        }
+        let validation = self.validate();
+        let record = EpochRecord {
+            step: self.progress.step,
+            epoch,
+            loss: self.progress.epoch_loss / self.steps_an_epoch as f64,
+            validation_risk: validation.map(|(risk, _)| risk),
+            validation_accuracy: validation.map(|(_, accuracy)| accuracy),
+            learning_rate: settings.learning_rate * settings.schedule.factor(self.progress.step - 1, self.steps),
+            phi: self.progress.mechanism.phi().to_vec(),
+            seconds: self.seconds(),
+        };
+        self.progress.epoch_loss = 0.0;
+        let risk = validation.map_or(f64::NEG_INFINITY, |(risk, _)| risk);
+        // Without held-out rows the last epoch is the best one.
+        if self.progress.best_risk.is_none_or(|best| risk <= best) {
+            (self.progress.best_risk, self.progress.best_epoch) = (Some(risk), epoch);
+            self.best = Some(self.optimiser.average.clone());
+        }
+        self.progress.history.push(record.clone());
+        if self.progress.step >= self.steps {
+            self.progress.ended = Some(Ended::Finished);
+        } else if settings.patience.is_some_and(|patience| epoch - self.progress.best_epoch >= patience) {
+            self.progress.ended = Some(Ended::EarlyStop);
+        }
+        Ok(Some(record))
+    }
+
+    /// Algorithm 1's other half: phi given theta, solved exactly (eq:loglikeli is convex in phi) in place of a step.
+    fn likelihood_step(&mut self) -> Result<(), TrainError> {
+        let rows: Vec<usize> = (0..self.job.labels.len()).collect();
+        let scores = logits(&self.averaged(), self.job.examples, &rows);
+        let posteriors = Posteriors::from_logits(scores.view(), PosteriorKind::Population)?;
+        let estimator = mnar::estimate::Likelihood::default();
+        let estimate = mnar::estimate::Estimator::estimate(&estimator, &Sample::new(&posteriors, self.job.labels)?)?;
+        self.progress.mechanism.refresh(&estimate.phi);
+        Ok(())
+    }
+
+    /// 1/phi-weighted risk and accuracy of the held-out rows: means over the population, not over the labelled.
+    fn validate(&self) -> Option<(f64, f64)> {
+        if self.held_out.is_empty() {
+            return None;
+        }
+        let scores = logits(&self.averaged(), self.job.examples, &self.held_out);
+        let phi = self.progress.mechanism.phi();
+        let weighted = !matches!(self.job.method, Method::CompleteCase | Method::Classical);
+        let (mut weights, mut risk, mut right) = (0.0, 0.0, 0.0);
+        for (&row, scores) in self.held_out.iter().zip(scores.rows()) {
+            let y = self.job.labels.get(row).map_or(0, |class| class.index());
+            let weight = if weighted { 1.0 / phi[y] } else { 1.0 };
+            let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let log_sum = top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln();
+            weights += weight;
+            risk += weight * (log_sum - scores[y]);
+            right += if scores[y] == top { weight } else { 0.0 };
+        }
+        Some((risk / weights, right / weights))
+    }
+
+    fn finish(self, ended: Ended) -> Result<Trained<M>, TrainError> {
+        let network = self.network.as_ref().expect("a network outside of steps").valid();
+        let weights = self.best.as_ref().unwrap_or(&self.optimiser.average);
+        let network = if weights.is_empty() { network } else { parameters::with_values(network, weights) };
+        Ok(Trained {
+            network,
+            mechanism: self.progress.mechanism,
+            history: self.progress.history,
+            ended,
+            chosen_epoch: self.progress.best_epoch,
+            held_out: self.held_out,
+        })
+    }
+}
+
+/// Rows for validation: the same share of every class' labels, so that no class is without; a class keeps two labels
+/// at least to learn from.
+fn held_out(labels: &Labels, share: f64, seed: u64) -> Vec<usize> {
+    let mut by_class = vec![Vec::new(); labels.n_classes()];
+    labels.labelled().for_each(|(row, class)| by_class[class.index()].push(row));
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut rows = Vec::new();
+    for mut class in by_class {
+        class.shuffle(&mut rng);
+        let take = ((class.len() as f64 * share).round() as usize).min(class.len().saturating_sub(2));
+        rows.extend_from_slice(&class[..take]);
+    }
+    rows.sort_unstable();
+    rows
+}
