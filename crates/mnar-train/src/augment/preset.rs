@@ -7,8 +7,8 @@ use super::weak::Weak;
 use mnar_data::ImageShape;
 use serde::{Deserialize, Serialize};
 
-/// For images that FixMatch's full ranges can make illegible: at 1, brightness keeps as little as 0.05 of an image and a
-/// translation can move half of an MNIST digit out of its frame; at 0.7 they are 0.34 and a fifth of the side.
+/// For images that FixMatch's full ranges can make illegible: at 1, brightness keeps as little as 0.05 of an image and
+/// a translation moves by up to 0.3 of the side, half an MNIST digit out of its frame; at 0.7 it is 0.34 and 0.21.
 const GENTLE_MAGNITUDE: f32 = 0.7;
 
 /// Half the side, FixMatch's, would often hide all of a small object in the centre; a digit of MNIST fills 20 of its 28
