@@ -106,7 +106,7 @@ impl<R: Read> DelimitedTable<R> {
         Ok(true)
     }
 
-    fn text<'a>(&self, bytes: &'a [u8], column: usize) -> Result<&'a str, DataError> {
+    pub(crate) fn text<'a>(&self, bytes: &'a [u8], column: usize) -> Result<&'a str, DataError> {
         std::str::from_utf8(bytes).map_err(|_| DataError::NotUtf8 {
             path: self.path.clone(),
             place: format!("row {}, column `{}`", self.rows, self.header[column]),

@@ -263,6 +263,258 @@ pub enum DataError {
         /// What is wrong.
         cause: String,
     },
+    /// No column was named to hold the labels.
+    #[error(
+        "{path}: which column holds the labels? Name it with `--label COLUMN`, or give the labels in a file of their own with `--labels FILE`; the columns are {columns}"
+    )]
+    NoLabelColumn {
+        /// The file.
+        path: String,
+        /// The first columns of the file.
+        columns: String,
+    },
+    /// The inputs come without labels.
+    #[error("{path}: {what}; give the labels in a file of their own with `--labels FILE`")]
+    NoLabelsInside {
+        /// The file or folder.
+        path: String,
+        /// What was looked for, and not found.
+        what: String,
+    },
+    /// A label column is named for something that has no columns.
+    #[error(
+        "{path}: {kind} has no column `{label}`: its labels are its own; leave out `--label`, or name a table of labels with `--labels FILE` too"
+    )]
+    LabelNotAColumn {
+        /// The file or folder.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+        /// The label asked for.
+        label: String,
+    },
+    /// The labels are not as many as the rows.
+    #[error(
+        "{path}: there are {found} labels for the {expected} rows of {inputs}; one label a row is needed, blank where it is missing"
+    )]
+    LabelCount {
+        /// Where the labels are.
+        path: String,
+        /// Labels found.
+        found: usize,
+        /// Rows they should belong to.
+        expected: usize,
+        /// Where the rows are.
+        inputs: String,
+    },
+    /// A table of labels names a file that the folder does not have.
+    #[error("{path}: row {row} names `{file}`, {trouble}")]
+    LabelledFile {
+        /// The table of labels.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The file it names.
+        file: String,
+        /// What is wrong with it, and what to do.
+        trouble: String,
+    },
+    /// Text in a column that was numeric so far.
+    #[error(
+        "{path}: row {row}, column `{column}`: `{value}` is not a number, though all values above it are; mend it, say that it stands for a missing value with `--missing {value}`, or take all values of the column for names with `--categorical {column}`"
+    )]
+    MixedColumn {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The text found.
+        value: String,
+    },
+    /// A column of names in which hardly any name comes twice, or one of very many names.
+    #[error(
+        "{path}: column `{column}` has {levels} different values in {rows} rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore {column}`"
+    )]
+    TooManyLevels {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+        /// Its different values.
+        levels: usize,
+        /// Rows that have a value.
+        rows: usize,
+    },
+    /// A feature is too large for the precision in which features are kept.
+    #[error(
+        "{path}: row {row}, column `{column}`: the value is {value:e}, but features must be below 3.4e38; divide the column by a constant, or leave it out with `--ignore {column}`"
+    )]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value.
+        value: f64,
+    },
+    /// A feature varies too little around too large a value for the precision in which features are kept.
+    #[error(
+        "{path}: column `{column}` varies by {sd:.3e} around {mean:.9e}, which seven digits do not show; subtract a constant from it, or leave it out with `--ignore {column}`"
+    )]
+    TooFine {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+        /// Its mean.
+        mean: f64,
+        /// Its standard deviation.
+        sd: f64,
+    },
+    /// Every feature has one value only.
+    #[error("{path}: no feature varies ({dropped}), so there is nothing to learn from")]
+    AllConstant {
+        /// The file.
+        path: String,
+        /// The columns.
+        dropped: String,
+    },
+    /// The lists of a column differ in length.
+    #[error(
+        "{path}: row {row}, column `{column}`: a list of {found} numbers, where the others have {expected}; all lists must be of one length"
+    )]
+    ListLength {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// Numbers in this row.
+        found: usize,
+        /// Numbers in the rows before.
+        expected: usize,
+    },
+    /// Not a numpy array, or a damaged one.
+    #[error("{path}: not a readable numpy array: {cause}")]
+    Npy {
+        /// The file, with the name of the array where it holds several.
+        path: String,
+        /// What is wrong, and what to do.
+        cause: String,
+    },
+    /// A numpy array of a type or shape that does not fit its role.
+    #[error("{path}: the array is {found}, but {expected}")]
+    ArrayKind {
+        /// The file, with the name of the array where it holds several.
+        path: String,
+        /// Its type and shape.
+        found: String,
+        /// What is needed, and what to do.
+        expected: String,
+    },
+    /// Not an archive of numpy arrays, or a damaged one.
+    #[error("{path}: not a readable .npz file: {cause}")]
+    Npz {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// An archive lacks an array.
+    #[error("{path}: there is no array {wanted} (the arrays are {keys})")]
+    MissingKey {
+        /// The file.
+        path: String,
+        /// The names that would do.
+        wanted: String,
+        /// The arrays there are.
+        keys: String,
+    },
+    /// A label in a numpy array is no whole number.
+    #[error(
+        "{path}: row {row}: label {value} is not a whole number; number the classes from 0, with -1 for a missing label"
+    )]
+    LabelNotWhole {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The value.
+        value: f64,
+    },
+    /// The data have no such part.
+    #[error("{path}: there is no {split} part ({has})")]
+    NoSplit {
+        /// The file or folder.
+        path: String,
+        /// The part asked for.
+        split: &'static str,
+        /// What there is.
+        has: String,
+    },
+    /// Not a CIFAR-10 file, or a damaged one.
+    #[error("{path}: not a readable CIFAR-10 file: {cause}")]
+    Cifar {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// An image that cannot be decoded.
+    #[error("{path}: not a readable image: {cause}")]
+    Image {
+        /// The file.
+        path: String,
+        /// What the decoder said.
+        cause: String,
+    },
+    /// Two images of different sizes.
+    #[error(
+        "{second} is {second_size} pixels but {first} is {first_size}; all images must be of one size: `--resize HEIGHTxWIDTH` makes them so"
+    )]
+    ImageSizes {
+        /// An image.
+        first: String,
+        /// Its size.
+        first_size: String,
+        /// Another image.
+        second: String,
+        /// Its size.
+        second_size: String,
+    },
+    /// A folder without images.
+    #[error("{path}: there are no images in the folder; {advice}")]
+    NoImages {
+        /// The folder.
+        path: String,
+        /// What it should hold.
+        advice: &'static str,
+    },
+    /// The images are not of the shape that a model needs.
+    #[error("{path}: the images are {found}, but {expected} is needed")]
+    ImageShape {
+        /// The file or folder.
+        path: String,
+        /// Their shape.
+        found: String,
+        /// The shape needed.
+        expected: String,
+    },
+    /// Images where a table is needed, or the other way round.
+    #[error("{path}: it holds {found}, but {expected} needed")]
+    WrongInputs {
+        /// The file or folder.
+        path: String,
+        /// What it holds.
+        found: &'static str,
+        /// What is needed, with its verb.
+        expected: &'static str,
+    },
     /// The rows were read, but make no sense together.
     #[error("{path}: {cause}")]
     Core {

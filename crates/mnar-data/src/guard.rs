@@ -1,6 +1,6 @@
-//! A fence around the Parquet decoder, which panics on some damaged files.
+//! A fence around decoders, some of which panic on damaged files.
 //!
-//! Found by changing bytes of valid files (parquet 60.1.0):
+//! Found by changing bytes of valid Parquet files (parquet 60.1.0):
 //! - a page marked as dictionary-encoded though no dictionary page came before it: an `expect` in
 //!   `column/reader/decoder.rs`, "Decoder for dict should have been set";
 //! - a footer with a negative offset of a column: an `assert!` in `file/metadata/mod.rs`, "column start and length
@@ -17,16 +17,24 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a step of decoding; a panic becomes an error. What the step borrows must not be used after an error:
-/// that makes the assertion of unwind safety below good.
+/// Runs a step of decoding Parquet; a panic becomes an error.
 pub(crate) fn guarded<T>(path: &str, step: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
+    fenced(|cause| DataError::parquet(path, cause), step)
+}
+
+/// Runs a step of decoding; a panic becomes the error that `damaged` makes of its message. What the step borrows
+/// must not be used after an error: that makes the assertion of unwind safety below good.
+pub(crate) fn fenced<T>(
+    damaged: impl FnOnce(String) -> DataError,
+    step: impl FnOnce() -> Result<T, DataError>,
+) -> Result<T, DataError> {
     silence();
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(step));
     GUARDED.set(outer);
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(DataError::parquet(path, format!("it is damaged ({})", said.unwrap_or("the decoder gave up"))))
+        Err(damaged(format!("it is damaged ({})", said.unwrap_or("the decoder gave up"))))
     })
 }
 

@@ -1,5 +1,6 @@
-//! Reads partly labelled tables for `mnar`: predictions (labels with one probability a class) and features,
-//! from CSV and Parquet; writes tables that appear whole or not at all; carries two small samples.
+//! Reads partly labelled data for `mnar`: predictions (labels with one probability a class) and features, from
+//! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
+//! [`read_dataset`]; writes tables that appear whole or not at all; carries two small samples.
 //!
 //! ```
 //! use mnar_data::{PredictionColumns, predictions_from_csv};
@@ -13,25 +14,40 @@
 
 mod atomic;
 mod batch;
+mod cifar;
 mod columns;
+mod dataset;
 mod delimited;
+mod encoder;
 mod error;
+mod feature_table;
 mod features;
 mod format;
 mod guard;
 pub mod idx;
+mod image_folder;
+mod images;
+mod label_file;
 mod mask;
+mod mnist;
+mod npy;
+mod npz;
 mod parquet_table;
 mod predictions;
 pub mod samples;
 mod stream;
+mod table_reader;
 mod values;
 mod write;
 
 pub use atomic::AtomicFile;
 pub use columns::PredictionColumns;
+pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};
+pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
 pub use error::DataError;
+pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
 pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels, read_unlabelled_features};
+pub use images::{ImageShape, Images};
 pub use mask::mask_labels;
 pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};
 pub use samples::FullyLabelled;

@@ -49,6 +49,13 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
     pub(crate) fn footer(&self) -> &ParquetFooter {
         &self.footer
     }
+
+    /// Starts to read the columns at `wanted`, which ascend, with nulls and in the types of the file.
+    pub(crate) fn arrays(self, wanted: &[usize], batch_rows: usize) -> Result<ParquetArrays, DataError> {
+        let Self { input, footer } = self;
+        let reader = footer.reader(input, wanted, batch_rows)?;
+        Ok(ParquetArrays { reader, path: footer.path })
+    }
 }
 
 impl<R: ChunkReader + Send + 'static> Table for ParquetTable<R> {
@@ -65,6 +72,10 @@ impl<R: ChunkReader + Send + 'static> Table for ParquetTable<R> {
 impl ParquetFooter {
     pub(crate) fn header(&self) -> &[String] {
         &self.header
+    }
+
+    pub(crate) fn data_type(&self, column: usize) -> &DataType {
+        self.metadata.schema().field(column).data_type()
     }
 
     /// The number of rows that the footer claims.
@@ -88,11 +99,7 @@ impl ParquetFooter {
         let mut wanted: Vec<usize> = selection.numbers.iter().chain(&selection.texts).copied().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
-            .with_projection(mask)
-            .with_batch_size(batch_rows(selection.numbers.len()));
-        let reader = guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))?;
+        let reader = self.reader(input, &wanted, batch_rows(selection.numbers.len()))?;
         let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
         Ok(ParquetBatches {
             reader,
@@ -104,6 +111,19 @@ impl ParquetFooter {
             rows: 0,
             done: false,
         })
+    }
+
+    fn reader<R: ChunkReader + 'static>(
+        &self,
+        input: R,
+        wanted: &[usize],
+        batch_rows: usize,
+    ) -> Result<ParquetRecordBatchReader, DataError> {
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
+            .with_projection(mask)
+            .with_batch_size(batch_rows);
+        guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))
     }
 
     fn check_number(&self, column: usize, found: &DataType, role: NumberRole) -> Result<(), DataError> {
@@ -120,7 +140,7 @@ impl ParquetFooter {
         })
     }
 
-    fn check_text(&self, column: usize, found: &DataType) -> Result<(), DataError> {
+    pub(crate) fn check_text(&self, column: usize, found: &DataType) -> Result<(), DataError> {
         use DataType::*;
         let is_text = matches!(found, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
         if is_text || found.is_numeric() || matches!(found, Boolean | Null) {
@@ -134,6 +154,21 @@ impl ParquetFooter {
             expected: "text, a whole number or a boolean",
             advice: "write the column as text",
         })
+    }
+}
+
+/// Columns as Arrow holds them, a batch of rows at a time.
+pub(crate) struct ParquetArrays {
+    reader: ParquetRecordBatchReader,
+    path: String,
+}
+
+impl ParquetArrays {
+    /// The next rows: one array a column, in the order of the file.
+    pub(crate) fn next_arrays(&mut self) -> Result<Option<Vec<ArrayRef>>, DataError> {
+        let (reader, path) = (&mut self.reader, &self.path);
+        let batch = guarded(path, || reader.next().transpose().map_err(|error| DataError::parquet(path, error)))?;
+        Ok(batch.map(|batch| batch.columns().to_vec()))
     }
 }
 
@@ -174,7 +209,8 @@ impl ParquetBatches {
             .iter()
             .map(|&(column, at)| self.numbers_of(batch.column(at), column))
             .collect::<Result<Vec<_>, _>>()?;
-        let texts = self.texts.iter().map(|&(_, at)| self.texts_of(batch.column(at))).collect::<Result<Vec<_>, _>>()?;
+        let texts =
+            self.texts.iter().map(|&(_, at)| texts_of(batch.column(at), &self.path)).collect::<Result<Vec<_>, _>>()?;
         self.rows += batch.num_rows();
         Ok(Some(Batch { first_row, rows: batch.num_rows(), numbers, texts }))
     }
@@ -188,28 +224,26 @@ impl ParquetBatches {
                 advice: self.role.advice_missing(),
             });
         }
-        let array = self.cast(array, &DataType::Float64)?;
+        let array = cast(array, &DataType::Float64, &self.path)?;
         Ok(array.as_primitive::<Float64Type>().values().to_vec())
     }
+}
 
-    /// Any label or fold as text; null where it is missing.
-    fn texts_of(&self, array: &ArrayRef) -> Result<LargeStringArray, DataError> {
-        if array.data_type().is_floating() {
-            let array = self.cast(array, &DataType::Float64)?;
-            // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
-            let text = |value: f64| (!value.is_nan()).then(|| format!("{value:?}"));
-            return Ok(array.as_primitive::<Float64Type>().iter().map(|value| value.and_then(text)).collect());
-        }
-        Ok(self.cast(array, &DataType::LargeUtf8)?.as_string::<i64>().clone())
+/// Any label, fold or level as text; null where it is missing.
+pub(crate) fn texts_of(array: &ArrayRef, path: &str) -> Result<LargeStringArray, DataError> {
+    if array.data_type().is_floating() {
+        let array = cast(array, &DataType::Float64, path)?;
+        // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
+        let text = |value: f64| (!value.is_nan()).then(|| format!("{value:?}"));
+        return Ok(array.as_primitive::<Float64Type>().iter().map(|value| value.and_then(text)).collect());
     }
+    Ok(cast(array, &DataType::LargeUtf8, path)?.as_string::<i64>().clone())
+}
 
-    fn cast(&self, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, DataError> {
-        // Not `safe`: that would make nulls, and so missing labels, of values that do not convert.
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        guarded(&self.path, || {
-            cast_with_options(array, to, &options).map_err(|error| DataError::parquet(&self.path, error))
-        })
-    }
+pub(crate) fn cast(array: &ArrayRef, to: &DataType, path: &str) -> Result<ArrayRef, DataError> {
+    // Not `safe`: that would make nulls, and so missing labels, of values that do not convert.
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    guarded(path, || cast_with_options(array, to, &options).map_err(|error| DataError::parquet(path, error)))
 }
 
 fn first_null(array: &ArrayRef) -> Option<usize> {
@@ -220,7 +254,7 @@ fn first_null(array: &ArrayRef) -> Option<usize> {
     (0..array.len()).find(|&i| nulls.is_null(i))
 }
 
-fn type_name(data_type: &DataType) -> String {
+pub(crate) fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::Struct(_) => "struct".into(),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "list".into(),

@@ -2,8 +2,11 @@
 //!
 //! `samples/README.md` in this crate says where they come from and under which licence.
 
+use crate::dataset::{Dataset, Inputs};
+use crate::feature_table::FeatureTable;
+use crate::images::{ImageShape, Images};
 use flate2::read::GzDecoder;
-use mnar::Class;
+use mnar::{Class, Labels};
 use ndarray::Array2;
 use std::io::Read;
 
@@ -48,6 +51,29 @@ pub fn breast_cancer() -> FullyLabelled {
         .collect();
     // The first line is "569,30,malignant,benign".
     parse(text.lines().skip(1), vec!["malignant".into(), "benign".into()], feature_names)
+}
+
+/// The digits as grey images, the pixels 15 times as bright so that 16 becomes 240.
+pub fn digits_as_images() -> Dataset {
+    let sample = digits();
+    let pixels = sample.x.iter().map(|pixel| (pixel * 15.0) as u8).collect();
+    let images = Images::new(ImageShape::flat(8, 8, 1), pixels, "digits").expect("the digits are 8 x 8 pixels");
+    sample.dataset(Inputs::Images(images))
+}
+
+impl FullyLabelled {
+    /// The sample as it would be read from a table.
+    pub fn to_dataset(&self) -> Dataset {
+        let table = FeatureTable::from_numbers(self.feature_names.clone(), self.x.view(), "sample")
+            .expect("the embedded sample is finite");
+        self.dataset(Inputs::Table(table))
+    }
+
+    fn dataset(&self, inputs: Inputs) -> Dataset {
+        let y = self.y.iter().copied().map(Some).collect();
+        let labels = Labels::allow_degenerate(y, self.names.clone()).expect("the embedded sample has its classes");
+        Dataset { inputs, labels, row_names: None, skipped: Vec::new() }
+    }
 }
 
 fn unpack(bytes: &[u8]) -> String {

@@ -93,9 +93,24 @@ impl LabelMatcher {
         Ok(())
     }
 
-    fn class(&self, label: &str) -> Option<Class> {
+    pub(crate) fn class(&self, label: &str) -> Option<Class> {
         self.exact.get(label).copied().or_else(|| self.alike.get(canonical(label).as_ref()).copied().flatten())
     }
+}
+
+/// The sorted names of texts that were numbered from 0, and the position among them of every number.
+pub(crate) fn settle(codes: &HashMap<String, u32>) -> (Vec<String>, Vec<u32>) {
+    // Only where all values are whole numbers: among "1.0" and "2.5" the ".0" belongs to the value.
+    let whole = codes.keys().all(|text| canonical(text).parse::<i64>().is_ok());
+    let name = |text: &str| if whole { canonical(text).into_owned() } else { text.to_owned() };
+    let renamed: Vec<(String, u32)> = codes.iter().map(|(text, &code)| (name(text), code)).collect();
+    let names = class_names(renamed.iter().map(|(name, _)| name.as_str()));
+    let position: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+    let mut order = vec![0; renamed.len()];
+    for (name, code) in &renamed {
+        order[*code as usize] = position[name.as_str()];
+    }
+    (names, order)
 }
 
 /// Numbers texts in the order in which they come up; names and order are settled when all are known.
@@ -108,17 +123,20 @@ pub(crate) struct Interner {
 impl Interner {
     pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing) {
         self.rows.reserve(texts.len());
-        for text in cells(texts, missing) {
-            let code = text.map(|text| match self.codes.get(text) {
-                Some(&code) => code,
-                None => {
-                    let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
-                    self.codes.insert(text.to_owned(), code);
-                    code
-                }
-            });
-            self.rows.push(code);
-        }
+        cells(texts, missing).for_each(|text| self.push(text));
+    }
+
+    /// Adds a row; `None` where its value is missing.
+    pub(crate) fn push(&mut self, text: Option<&str>) {
+        let code = text.map(|text| match self.codes.get(text) {
+            Some(&code) => code,
+            None => {
+                let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
+                self.codes.insert(text.to_owned(), code);
+                code
+            }
+        });
+        self.rows.push(code);
     }
 
     /// The first row (from 0) without a value.
@@ -128,16 +146,7 @@ impl Interner {
 
     /// The sorted names, and the position of every row's value among them.
     fn finish(self) -> (Vec<String>, Vec<Option<u32>>) {
-        // Only where all values are whole numbers: among "1.0" and "2.5" the ".0" belongs to the value.
-        let whole = self.codes.keys().all(|text| canonical(text).parse::<i64>().is_ok());
-        let name = |text: &str| if whole { canonical(text).into_owned() } else { text.to_owned() };
-        let renamed: Vec<(String, u32)> = self.codes.iter().map(|(text, &code)| (name(text), code)).collect();
-        let names = class_names(renamed.iter().map(|(name, _)| name.as_str()));
-        let position: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
-        let mut order = vec![0; renamed.len()];
-        for (name, code) in &renamed {
-            order[*code as usize] = position[name.as_str()];
-        }
+        let (names, order) = settle(&self.codes);
         let rows = self.rows.into_iter().map(|code| code.map(|code| order[code as usize])).collect();
         (names, rows)
     }

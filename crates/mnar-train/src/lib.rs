@@ -1,8 +1,30 @@
-//! Training that informative labels do not fool, on burn.
+//! Training that informative labels do not fool: any semi-supervised method, debiased by inverse propensity weighting.
+//!
+//! The only library crate of the workspace that names burn.
+
+pub mod augment;
+mod batches;
+mod checkpoint;
 pub mod consistency;
-pub mod error;
+mod error;
+pub mod events;
+mod examples;
 pub mod layers;
 pub mod loss;
 pub mod mechanism;
+pub mod metrics;
+pub mod model;
 pub mod optimiser;
 pub mod parameters;
+mod predict;
+mod refresh;
+mod settings;
+pub mod storage;
+mod trainer;
+
+pub use error::TrainError;
+pub use examples::{Draw, Encoding, Examples, InputShape, View};
+pub use predict::logits;
+pub use refresh::refreshed_phi;
+pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
+pub use trainer::{CheckpointPlan, Ended, EpochRecord, Job, Observer, Trained, train};

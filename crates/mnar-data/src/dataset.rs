@@ -1,0 +1,435 @@
+//! One door for all that a model can be trained on.
+
+use crate::encoder::TableEncoder;
+use crate::error::{DataError, show};
+use crate::feature_table::FeatureTable;
+use crate::format::open_maybe_gzipped;
+use crate::image_folder::{self, ClassPlace};
+use crate::images::{ImageShape, Images};
+use crate::label_file;
+use crate::npy::{ArrayInputs, Npy};
+use crate::npz::{self, LabelKey};
+use crate::table_reader::{Purpose, read_table};
+use crate::values::Interner;
+use crate::{cifar, mnist};
+use mnar::{Class, Labels};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Inputs and partly missing labels of the same rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    /// What is to be classified.
+    pub inputs: Inputs,
+    /// The labels; at least one is there, and all may be.
+    pub labels: Labels,
+    /// The names of the files of an image folder, relative to it.
+    pub row_names: Option<Vec<String>>,
+    /// What in an image folder was not read: files that are no images, empty folders.
+    pub skipped: Vec<String>,
+}
+
+/// What is to be classified.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inputs {
+    /// Columns of numbers and names.
+    Table(FeatureTable),
+    /// Images of one shape.
+    Images(Images),
+}
+
+impl Inputs {
+    /// Number of rows, or images.
+    pub fn len(&self) -> usize {
+        match self {
+            Inputs::Table(table) => table.len(),
+            Inputs::Images(images) => images.len(),
+        }
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A part of data that come in parts: MedMNIST, MNIST, CIFAR-10, image folders with `train/` and `test/`. Tables
+/// have none and are read whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Split {
+    /// The rows to learn from.
+    #[default]
+    Train,
+    /// The rows to choose settings by.
+    Validation,
+    /// The rows to judge by.
+    Test,
+    /// All parts, one after the other.
+    All,
+}
+
+impl Split {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Split::Train => "training",
+            Split::Validation => "validation",
+            Split::Test => "test",
+            Split::All => "training or test",
+        }
+    }
+}
+
+/// How to read what a model is to be trained on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadOptions {
+    /// The column of labels in a table, or in `labels_file`; the array of labels in an `.npz` file.
+    pub label: Option<String>,
+    /// A file of labels, in place of those that come with the inputs: CSV or Parquet with one row a row (in an
+    /// image folder, a column `file` may name the image instead), or an `.npy` array of whole numbers.
+    pub labels_file: Option<PathBuf>,
+    /// Which part to read.
+    pub split: Split,
+    /// Columns of a table that are no features.
+    pub ignore: Vec<String>,
+    /// Further texts that mean missing, for labels and features.
+    pub missing: Vec<String>,
+    /// Columns of a table that hold names though they look like numbers.
+    pub categorical: Vec<String>,
+    /// The height and width that the images of a folder are brought to.
+    pub resize: Option<(usize, usize)>,
+}
+
+/// What a trained model takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'a> {
+    /// The columns of a table.
+    Table(&'a TableEncoder),
+    /// Images.
+    Images {
+        /// Their shape.
+        shape: ImageShape,
+        /// May images of a folder be brought to this size, as those for training were?
+        resize: bool,
+    },
+}
+
+/// Rows to be predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowsToPredict {
+    /// What is to be classified.
+    pub inputs: Inputs,
+    /// The names of the files of an image folder, relative to it.
+    pub row_names: Option<Vec<String>>,
+    /// What in an image folder was not read.
+    pub skipped: Vec<String>,
+}
+
+/// Reads inputs with their labels. By name and content, `path` is one of
+///
+/// - a table of features: CSV, TSV or Parquet, where a list of numbers counts as many features;
+/// - an `.npy` array: numbers of shape (n, features), or bytes that are images;
+/// - an `.npz` archive with `train_images`, `train_labels` and so on, `x` and `y`, or `images` and `labels`;
+/// - MNIST's idx files, as a folder or as the file of images;
+/// - the folder of CIFAR-10's binary files;
+/// - a folder with one folder of images a class, and `unlabelled`.
+///
+/// All labels may be there, but not none; a class may have a single one.
+///
+/// ```
+/// use mnar_data::{Inputs, ReadOptions, TableEncoder, read_dataset};
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("pets.csv");
+/// std::fs::write(&path, "legs,coat,label\n4,fur,cat\n2,,\n4,fur,dog\n2,feathers,\n")?;
+/// let dataset = read_dataset(&path, &ReadOptions { label: Some("label".into()), ..Default::default() })?;
+/// assert_eq!(dataset.labels.counts(), [1, 1]);
+/// let Inputs::Table(table) = &dataset.inputs else { unreachable!() };
+/// let encoder = TableEncoder::fit(table)?;
+/// assert_eq!(encoder.feature_names(), ["legs", "coat=fur", "coat (missing)"]);
+/// assert_eq!(encoder.encode(table)?.row(1).to_vec(), [-1.0, 0.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, DataError> {
+    let shown = show(path);
+    let kind = Kind::of(path)?;
+    let read = kind.read(path, options)?;
+    let labels = match (&options.labels_file, read.labels) {
+        (Some(file), _) => {
+            let label = options.label.as_deref();
+            let (rows, row_names) = (read.inputs.len(), read.row_names.as_deref());
+            label_file::read(file, label, &options.missing, rows, row_names, &shown)?
+        }
+        (None, Some(labels)) => labels,
+        (None, None) => {
+            let what = format!("{} has no labels", kind.name());
+            return Err(DataError::NoLabelsInside { path: shown, what });
+        }
+    };
+    if labels.n_labelled() == 0 {
+        let source = options.labels_file.as_deref().map_or(shown, show);
+        return Err(DataError::core(&source, mnar::Error::NoLabels { n: labels.len() }));
+    }
+    Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped })
+}
+
+/// Reads inputs for a trained model. Labels and columns that it does not know are passed over.
+pub fn read_for_prediction(path: &Path, expected: &Expected<'_>, split: Split) -> Result<RowsToPredict, DataError> {
+    let shown = show(path);
+    let kind = Kind::of(path)?;
+    let read = match (kind, expected) {
+        (Kind::Table, Expected::Table(encoder)) => {
+            let (table, _) = read_table(path, &Purpose::Predict(encoder))?;
+            ReadInputs::unnamed(Inputs::Table(table), None)
+        }
+        (Kind::Table, Expected::Images { .. }) => return Err(wrong(&shown, true)),
+        (Kind::ImageFolder | Kind::ImageFile, Expected::Table(_)) => return Err(wrong(&shown, false)),
+        (Kind::ImageFolder, Expected::Images { shape, resize }) => {
+            let listing = image_folder::list(path, split)?;
+            let names: Vec<String> = listing.files.into_iter().map(|file| file.name).collect();
+            let size = resize.then_some((shape.height, shape.width));
+            let inputs = Inputs::Images(image_folder::decode(path, &names, size)?);
+            ReadInputs { inputs, labels: None, row_names: Some(names), skipped: listing.skipped }
+        }
+        (Kind::ImageFile, Expected::Images { shape, resize }) => {
+            let size = resize.then_some((shape.height, shape.width));
+            // The name is the whole path: joined to no folder it stays what it is.
+            let images = image_folder::decode(Path::new(""), std::slice::from_ref(&shown), size)?;
+            ReadInputs { row_names: Some(vec![shown.clone()]), ..ReadInputs::unnamed(Inputs::Images(images), None) }
+        }
+        (Kind::Npy, _) => ReadInputs::unnamed(read_npy(path, false)?, None),
+        (Kind::Npz, _) => ReadInputs::unnamed(npz::read(path, split, LabelKey::None, false)?.0, None),
+        (Kind::Mnist, _) => ReadInputs::unnamed(Inputs::Images(mnist::read(path, split, false)?.0), None),
+        (Kind::Cifar, _) => ReadInputs::unnamed(Inputs::Images(cifar::read(&cifar_folder(path), split)?.0), None),
+    };
+    let inputs = match (read.inputs, expected) {
+        (Inputs::Table(table), Expected::Table(encoder)) => {
+            encoder.check_columns(&table)?;
+            Inputs::Table(table)
+        }
+        (Inputs::Images(images), Expected::Images { shape, .. }) => {
+            // Grey photographs among coloured ones are fine for training, and so they are here.
+            let images = if shape.channels == 3 { images.into_colour() } else { images };
+            if images.shape() != *shape {
+                let found = images.shape().to_string();
+                let expected = format!("{shape}, as in training,");
+                return Err(DataError::ImageShape { path: shown, found, expected });
+            }
+            Inputs::Images(images)
+        }
+        (Inputs::Table(_), Expected::Images { .. }) => return Err(wrong(&shown, true)),
+        (Inputs::Images(_), Expected::Table(_)) => return Err(wrong(&shown, false)),
+    };
+    Ok(RowsToPredict { inputs, row_names: read.row_names, skipped: read.skipped })
+}
+
+fn wrong(path: &str, wants_images: bool) -> DataError {
+    let (found, expected) = if wants_images {
+        ("a table", "the model was trained on images, and images are")
+    } else {
+        ("images", "the model was trained on a table, and a table is")
+    };
+    DataError::WrongInputs { path: path.to_owned(), found, expected }
+}
+
+impl Dataset {
+    /// The labels numbered by the classes of a trained model, to judge it by; a class that it does not know is
+    /// an error.
+    pub fn labels_as(&self, names: &[String]) -> Result<Labels, mnar::Error> {
+        let position: HashMap<&str, usize> = names.iter().enumerate().map(|(k, name)| (name.as_str(), k)).collect();
+        let mut y = Vec::with_capacity(self.labels.len());
+        for (i, class) in self.labels.as_slice().iter().enumerate() {
+            y.push(match class.map(|class| self.labels.name(class)) {
+                None => None,
+                Some(name) => Some(position.get(name).copied().map(Class::from).ok_or_else(|| {
+                    mnar::Error::UnknownClass { row: i + 1, label: name.to_owned(), classes: crate::error::list(names) }
+                })?),
+            });
+        }
+        Labels::allow_degenerate(y, names.to_vec())
+    }
+}
+
+/// What was read, before labels from elsewhere are put in.
+struct ReadInputs {
+    inputs: Inputs,
+    labels: Option<Labels>,
+    row_names: Option<Vec<String>>,
+    skipped: Vec<String>,
+}
+
+impl ReadInputs {
+    fn unnamed(inputs: Inputs, labels: Option<Labels>) -> Self {
+        Self { inputs, labels, row_names: None, skipped: Vec::new() }
+    }
+}
+
+/// What a path holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Table,
+    Npy,
+    Npz,
+    Mnist,
+    Cifar,
+    ImageFolder,
+    ImageFile,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Result<Self, DataError> {
+        let metadata = std::fs::metadata(path).map_err(|error| DataError::io(&show(path), "opened", error))?;
+        if metadata.is_dir() {
+            return Self::of_folder(path);
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+        let by_name = if name.ends_with(".npy") {
+            Some(Kind::Npy)
+        } else if name.ends_with(".npz") {
+            Some(Kind::Npz)
+        } else if mnist::names_images(&name) {
+            Some(Kind::Mnist)
+        } else if image_folder::names_image(&name) {
+            Some(Kind::ImageFile)
+        } else {
+            None
+        };
+        if let Some(kind) = by_name {
+            return Ok(kind);
+        }
+        // A pipe can be read once only, and is a table. So is what is called one.
+        if !metadata.is_file() || crate::format::Format::of_name(path).is_some() {
+            return Ok(Kind::Table);
+        }
+        Ok(match first_bytes(path)?.as_slice() {
+            [0x93, b'N', b'U', b'M'] => Kind::Npy,
+            [b'P', b'K', 3, 4] => Kind::Npz,
+            [0, 0, 8, 3] => Kind::Mnist,
+            [0x89, b'P', b'N', b'G'] | [0xff, 0xd8, 0xff, _] => Kind::ImageFile,
+            _ => Kind::Table,
+        })
+    }
+
+    fn of_folder(path: &Path) -> Result<Self, DataError> {
+        let entries = std::fs::read_dir(path).map_err(|error| DataError::io(&show(path), "read", error))?;
+        let names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        Ok(if names.iter().any(|name| mnist::names_images(name)) {
+            Kind::Mnist
+        } else if names.iter().any(|name| cifar::names_batch(name) || name == CIFAR) {
+            Kind::Cifar
+        } else {
+            Kind::ImageFolder
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Table => "a table",
+            Kind::Npy => "a numpy array",
+            Kind::Npz => "an .npz file",
+            Kind::Mnist => "an MNIST file",
+            Kind::Cifar => "CIFAR-10",
+            Kind::ImageFolder => "an image folder",
+            Kind::ImageFile => "an image",
+        }
+    }
+
+    fn read(self, path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+        let shown = show(path);
+        let elsewhere = options.labels_file.is_some();
+        let label = options.label.as_deref();
+        if let (Some(label), false, Kind::Mnist | Kind::Cifar | Kind::ImageFolder) = (label, elsewhere, self) {
+            let (kind, label) = (self.name(), label.to_owned());
+            return Err(DataError::LabelNotAColumn { path: shown, kind, label });
+        }
+        let named = |labels: Interner| labels.into_labels(&shown);
+        match self {
+            Kind::Table => {
+                let purpose = Purpose::Train {
+                    label,
+                    labels_elsewhere: elsewhere,
+                    ignore: &options.ignore,
+                    missing: &options.missing,
+                    categorical: &options.categorical,
+                };
+                let (table, labels) = read_table(path, &purpose)?;
+                Ok(ReadInputs::unnamed(Inputs::Table(table), labels))
+            }
+            Kind::Npy => Ok(ReadInputs::unnamed(read_npy(path, true)?, None)),
+            Kind::Npz => {
+                let key = match label {
+                    _ if elsewhere => LabelKey::None,
+                    Some(label) => LabelKey::Named(label),
+                    None => LabelKey::Usual,
+                };
+                let (inputs, labels) = npz::read(path, options.split, key, true)?;
+                Ok(ReadInputs::unnamed(inputs, labels.map(named).transpose()?))
+            }
+            Kind::Mnist => {
+                let (images, labels) = mnist::read(path, options.split, !elsewhere)?;
+                Ok(ReadInputs::unnamed(Inputs::Images(images), labels.map(named).transpose()?))
+            }
+            Kind::Cifar => {
+                let (images, labels) = cifar::read(&cifar_folder(path), options.split)?;
+                Ok(ReadInputs::unnamed(Inputs::Images(images), Some(labels)))
+            }
+            Kind::ImageFolder => read_image_folder(path, options),
+            Kind::ImageFile => Err(DataError::WrongInputs {
+                path: shown,
+                found: "one image",
+                expected: "a folder of images, with one folder a class, is",
+            }),
+        }
+    }
+}
+
+/// The folder that CIFAR-10's own archive unpacks to.
+const CIFAR: &str = "cifar-10-batches-bin";
+
+fn cifar_folder(path: &Path) -> PathBuf {
+    let below = path.join(CIFAR);
+    if below.is_dir() { below } else { path.to_owned() }
+}
+
+fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut bytes = Vec::new();
+    // Not worth failing for here: who reads it says what is wrong with it.
+    let _ = open_maybe_gzipped(path)?.take(4).read_to_end(&mut bytes);
+    Ok(bytes)
+}
+
+/// Is this file a numpy array?
+pub(crate) fn is_npy(path: &Path) -> Result<bool, DataError> {
+    Ok(Kind::of(path)? == Kind::Npy)
+}
+
+fn read_npy(path: &Path, training: bool) -> Result<Inputs, DataError> {
+    let shown = show(path);
+    let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+    let mut inputs = ArrayInputs::default();
+    inputs.extend(Npy::open(BufReader::with_capacity(1 << 16, file), &shown)?)?;
+    inputs.finish(training, &shown)
+}
+
+fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+    let image_folder::Listing { files, mut skipped } = image_folder::list(path, options.split)?;
+    // Which class an image outside the folders of classes has, only a file of labels can say.
+    let (files, loose): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| options.labels_file.is_some() || file.place != ClassPlace::Loose);
+    skipped.extend(loose.into_iter().map(|file| format!("{} (in no folder of a class)", file.name)));
+    if files.is_empty() {
+        return Err(DataError::NoImages { path: show(path), advice: image_folder::ADVICE });
+    }
+    let mut labels = Interner::default();
+    let mut names = Vec::with_capacity(files.len());
+    for file in files {
+        match &file.place {
+            ClassPlace::Class(class) => labels.push(Some(class)),
+            ClassPlace::Unlabelled | ClassPlace::Loose => labels.push(None),
+        }
+        names.push(file.name);
+    }
+    let images = image_folder::decode(path, &names, options.resize)?;
+    let labels = labels.into_labels(&show(path))?;
+    Ok(ReadInputs { inputs: Inputs::Images(images), labels: Some(labels), row_names: Some(names), skipped })
+}

@@ -1,0 +1,274 @@
+//! Features turned into the numbers that a model takes.
+
+use crate::columns::find;
+use crate::error::{DataError, list};
+use crate::feature_table::{Categories, ColumnValues, FeatureTable};
+use crate::values::LabelMatcher;
+use ndarray::Array2;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How the columns of a table become numbers: learnt from all rows, labelled or not, and saved with the model.
+///
+/// - Numbers: the difference from the mean in standard deviations; 0 where missing, and then 1 in a further
+///   feature `name (missing)`, which is there if some number was missing in training.
+/// - Names: one feature `name=level` a level, and `name (missing)` if some name was missing in training. A level
+///   that came up once in training, or never, is 0 in all of them: one row teaches nothing about it.
+/// - What does not vary is left out, and listed by [`dropped`](Self::dropped).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableEncoder {
+    columns: Vec<EncodedColumn>,
+    dropped: Vec<String>,
+    missing: Vec<String>,
+}
+
+/// A column of the table and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EncodedColumn {
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub encoding: ColumnEncoding,
+}
+
+/// What becomes of a column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnEncoding {
+    /// Numbers.
+    Numeric {
+        /// The mean and standard deviation of the training rows; `None` where all numbers are the same, and only
+        /// that some are missing is used.
+        scale: Option<Scale>,
+        /// Is there a feature for missing numbers?
+        missing: bool,
+    },
+    /// Names.
+    Categorical {
+        /// The levels that have a feature.
+        levels: Vec<String>,
+        /// Is there a feature for missing names?
+        missing: bool,
+    },
+}
+
+/// Where numbers lie.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation (of the rows themselves: divided by n).
+    pub sd: f64,
+}
+
+impl EncodedColumn {
+    fn width(&self) -> usize {
+        match &self.encoding {
+            ColumnEncoding::Numeric { scale, missing } => usize::from(scale.is_some()) + usize::from(*missing),
+            ColumnEncoding::Categorical { levels, missing } => levels.len() + usize::from(*missing),
+        }
+    }
+
+    fn feature_names(&self) -> Vec<String> {
+        let (mut names, missing) = match &self.encoding {
+            ColumnEncoding::Numeric { scale, missing } => {
+                (scale.iter().map(|_| self.name.clone()).collect::<Vec<_>>(), *missing)
+            }
+            ColumnEncoding::Categorical { levels, missing } => {
+                (levels.iter().map(|level| format!("{}={level}", self.name)).collect(), *missing)
+            }
+        };
+        if missing {
+            names.push(format!("{} (missing)", self.name));
+        }
+        names
+    }
+}
+
+impl TableEncoder {
+    /// Learns from all rows of a table.
+    pub fn fit(table: &FeatureTable) -> Result<Self, DataError> {
+        let (mut columns, mut dropped) = (Vec::new(), Vec::new());
+        for column in table.columns() {
+            let encoding = match &column.values {
+                ColumnValues::Numeric(values) => fit_numeric(values),
+                ColumnValues::Categorical(names) => fit_categorical(names, &column.name, table.source())?,
+            };
+            match encoding {
+                Some(encoding) => columns.push(EncodedColumn { name: column.name.clone(), encoding }),
+                None => dropped.push(column.name.clone()),
+            }
+        }
+        if columns.is_empty() {
+            let path = table.source().to_owned();
+            return Err(if dropped.is_empty() {
+                DataError::NoFeatures { path }
+            } else {
+                DataError::AllConstant { path, dropped: list(&dropped) }
+            });
+        }
+        Ok(Self { columns, dropped, missing: table.missing().to_vec() })
+    }
+
+    /// The features of a table, one row a row. Columns that were not learnt from are passed over.
+    pub fn encode(&self, table: &FeatureTable) -> Result<Array2<f32>, DataError> {
+        let (rows, width) = (table.len(), self.width());
+        let mut first = 0;
+        let mut steps = Vec::with_capacity(self.columns.len());
+        for (column, step) in self.columns.iter().zip(self.steps(table)?) {
+            steps.push((first, step));
+            first += column.width();
+        }
+        let mut x = vec![0.0_f32; rows * width];
+        // Blocks of rows stay in cache while column after column is filled in.
+        const ROWS: usize = 1024;
+        x.par_chunks_mut(ROWS * width).enumerate().for_each(|(block, x)| {
+            for (first, step) in &steps {
+                for (k, row) in x.chunks_exact_mut(width).enumerate() {
+                    step.fill(block * ROWS + k, &mut row[*first..]);
+                }
+            }
+        });
+        Ok(Array2::from_shape_vec((rows, width), x).expect("one number a row and feature"))
+    }
+
+    fn steps<'a>(&self, table: &'a FeatureTable) -> Result<Vec<Step<'a>>, DataError> {
+        let names: Vec<String> = table.columns().iter().map(|column| column.name.clone()).collect();
+        let step = |column: &EncodedColumn| {
+            let found = find(&names, &column.name, table.source())?;
+            Step::new(column, &table.columns()[found].values, table.source())
+        };
+        self.columns.iter().map(step).collect()
+    }
+
+    /// Has the table all columns, each of its kind?
+    pub(crate) fn check_columns(&self, table: &FeatureTable) -> Result<(), DataError> {
+        self.steps(table).map(drop)
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        self.columns.iter().map(EncodedColumn::width).sum()
+    }
+
+    /// The names of the features.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.columns.iter().flat_map(EncodedColumn::feature_names).collect()
+    }
+
+    /// Columns of the training table that do not vary, and are not used.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// The columns that are used.
+    pub fn columns(&self) -> &[EncodedColumn] {
+        &self.columns
+    }
+
+    pub(crate) fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}
+
+fn fit_numeric(values: &[f32]) -> Option<ColumnEncoding> {
+    let present = || values.iter().filter(|value| !value.is_nan()).map(|&value| f64::from(value));
+    let n = present().count();
+    let missing = n < values.len();
+    let (least, most) = present().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+    // Compared, not from the variance: 0.1 summed thrice and divided by 3 is not 0.1.
+    let scale = (least < most).then(|| {
+        let mean = present().sum::<f64>() / n as f64;
+        let sd = (present().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
+        Scale { mean, sd }
+    });
+    // All missing is as constant as none missing.
+    (scale.is_some() || (missing && n > 0)).then_some(ColumnEncoding::Numeric { scale, missing })
+}
+
+/// One-hot features of a column beyond which it is refused: with 200,000 rows, 1000 levels take 0.8 GB.
+const MOST_LEVELS: usize = 1000;
+
+fn fit_categorical(names: &Categories, column: &str, path: &str) -> Result<Option<ColumnEncoding>, DataError> {
+    let mut counts = vec![0_usize; names.levels().len()];
+    (0..names.len()).filter_map(|i| names.code(i)).for_each(|code| counts[code] += 1);
+    let present: usize = counts.iter().sum();
+    let missing = present < names.len() && present > 0;
+    let levels: Vec<String> =
+        names.levels().iter().zip(&counts).filter(|(_, count)| **count > 1).map(|(level, _)| level.clone()).collect();
+    if levels.len() > MOST_LEVELS {
+        return Err(DataError::TooManyLevels {
+            path: path.to_owned(),
+            column: column.to_owned(),
+            levels: names.levels().len(),
+            rows: present,
+        });
+    }
+    let varies = missing || (!levels.is_empty() && counts.len() > 1);
+    Ok(varies.then_some(ColumnEncoding::Categorical { levels, missing }))
+}
+
+/// A column of a table and how its rows are to be written.
+enum Step<'a> {
+    Numeric {
+        values: &'a [f32],
+        scale: Option<Scale>,
+        missing: bool,
+    },
+    Categorical {
+        names: &'a Categories,
+        /// The feature of every level of the table, where it has one.
+        features: Vec<Option<usize>>,
+        missing: Option<usize>,
+    },
+}
+
+impl<'a> Step<'a> {
+    fn new(column: &EncodedColumn, values: &'a ColumnValues, path: &str) -> Result<Self, DataError> {
+        let mismatch = |found: &str, expected: &'static str| DataError::ColumnType {
+            path: path.to_owned(),
+            column: column.name.clone(),
+            found: found.to_owned(),
+            role: "this feature",
+            expected,
+            advice: "it must be as it was in training",
+        };
+        match (&column.encoding, values) {
+            (ColumnEncoding::Numeric { scale, missing }, ColumnValues::Numeric(values)) => {
+                Ok(Step::Numeric { values, scale: *scale, missing: *missing })
+            }
+            (ColumnEncoding::Categorical { levels, missing }, ColumnValues::Categorical(names)) => {
+                // A level written `1.0` by one tool and `1` by another is the same, as it is for labels.
+                let known = LabelMatcher::new(levels, &[], path);
+                let features = names.levels().iter().map(|level| known.class(level).map(mnar::Class::index)).collect();
+                Ok(Step::Categorical { names, features, missing: missing.then_some(levels.len()) })
+            }
+            (ColumnEncoding::Numeric { .. }, ColumnValues::Categorical(_)) => Err(mismatch("text", "numbers")),
+            (ColumnEncoding::Categorical { .. }, ColumnValues::Numeric(_)) => Err(mismatch("number", "text")),
+        }
+    }
+
+    /// Writes row `i`; `out` starts at the first feature of the column and holds zeros.
+    fn fill(&self, i: usize, out: &mut [f32]) {
+        match self {
+            Step::Numeric { values, scale, missing } => {
+                let value = values[i];
+                if let (Some(scale), false) = (scale, value.is_nan()) {
+                    out[0] = ((f64::from(value) - scale.mean) / scale.sd) as f32;
+                }
+                if *missing && value.is_nan() {
+                    out[usize::from(scale.is_some())] = 1.0;
+                }
+            }
+            Step::Categorical { names, features, missing } => {
+                let feature = match names.code(i) {
+                    Some(code) => features[code],
+                    None => *missing,
+                };
+                if let Some(feature) = feature {
+                    out[feature] = 1.0;
+                }
+            }
+        }
+    }
+}

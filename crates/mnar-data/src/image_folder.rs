@@ -1,0 +1,211 @@
+//! A folder of images: one folder a class, and `unlabelled/` for the rest.
+
+use crate::dataset::Split;
+use crate::error::{DataError, shorten, show};
+use crate::guard::fenced;
+use crate::images::{ImageShape, Images};
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageReader};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// The images below a folder, sorted by name, and what else is there.
+#[derive(Default)]
+pub(crate) struct Listing {
+    pub(crate) files: Vec<ImageFile>,
+    /// Files that are no images, and folders without any.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// An image below a folder.
+pub(crate) struct ImageFile {
+    /// The path below the folder, with `/` on every system.
+    pub(crate) name: String,
+    pub(crate) place: ClassPlace,
+}
+
+/// Where an image lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClassPlace {
+    /// In the folder of a class.
+    Class(String),
+    /// In `unlabelled/`.
+    Unlabelled,
+    /// In no such folder.
+    Loose,
+}
+
+/// Is this the name of an image that can be read?
+pub(crate) fn names_image(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["png", "jpg", "jpeg", "bmp"].iter().any(|known| known.eq_ignore_ascii_case(extension))
+}
+
+/// Lists the images of the parts asked for: `train/`, `val/` and `test/`, where the classes are below these.
+pub(crate) fn list(root: &Path, split: Split) -> Result<Listing, DataError> {
+    let parts: Vec<(Split, String)> = entries(root)?
+        .into_iter()
+        .filter(|entry| entry.is_folder)
+        .filter_map(|entry| Some((split_of(&entry.name)?, entry.name)))
+        .filter(|(_, name)| entries(&root.join(name)).is_ok_and(|below| below.iter().any(|entry| entry.is_folder)))
+        .collect();
+    let mut listing = Listing::default();
+    if parts.is_empty() {
+        // A folder without parts is what it is asked for.
+        walk(root, "", &mut Vec::new(), &mut listing)?;
+        return Ok(listing);
+    }
+    let wanted: Vec<&String> =
+        parts.iter().filter(|(part, _)| split == Split::All || *part == split).map(|(_, name)| name).collect();
+    if wanted.is_empty() {
+        let names: Vec<String> = parts.iter().map(|(_, name)| format!("{name}/")).collect();
+        let has = format!("there is {}", names.join(", "));
+        return Err(DataError::NoSplit { path: show(root), split: split.name(), has });
+    }
+    for part in wanted {
+        walk(&root.join(part), &format!("{part}/"), &mut Vec::new(), &mut listing)?;
+    }
+    Ok(listing)
+}
+
+fn split_of(name: &str) -> Option<Split> {
+    match name.to_ascii_lowercase().as_str() {
+        "train" | "training" => Some(Split::Train),
+        "val" | "valid" | "validation" => Some(Split::Validation),
+        "test" | "testing" => Some(Split::Test),
+        _ => None,
+    }
+}
+
+struct Entry {
+    name: String,
+    is_folder: bool,
+}
+
+/// What a folder holds, sorted, without what is hidden.
+fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
+    let failed = |error| DataError::io(&show(folder), "read", error);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Links are followed, and one that leads nowhere is a file that will not decode.
+        let is_folder = entry.path().is_dir();
+        match entry.file_name().into_string() {
+            Ok(name) if name.starts_with('.') => {}
+            Ok(name) => found.push(Entry { name, is_folder }),
+            Err(name) => {
+                let path = show(&folder.join(name));
+                return Err(DataError::NotUtf8 { path, place: "the name of the file".into() });
+            }
+        }
+    }
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// Deeper folders are a link to themselves.
+const DEEPEST: usize = 24;
+
+/// `before` is the name of the folder with its `/`, `above` the folders between the classes' parent and it.
+fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing) -> Result<(), DataError> {
+    let images_before = out.files.len();
+    for Entry { name, is_folder } in entries(folder)? {
+        let full = format!("{before}{name}");
+        if is_folder {
+            if above.len() == DEEPEST {
+                out.skipped.push(format!("{full}/ (too deep)"));
+                continue;
+            }
+            above.push(name.clone());
+            walk(&folder.join(&name), &format!("{full}/"), above, out)?;
+            above.pop();
+        } else if names_image(&name) {
+            let place = match above.first() {
+                None => ClassPlace::Loose,
+                Some(class) if ["unlabelled", "unlabeled"].iter().any(|no| no.eq_ignore_ascii_case(class)) => {
+                    ClassPlace::Unlabelled
+                }
+                Some(class) => ClassPlace::Class(class.clone()),
+            };
+            out.files.push(ImageFile { name: full, place });
+        } else {
+            out.skipped.push(full);
+        }
+    }
+    if above.len() == 1 && out.files.len() == images_before {
+        out.skipped.push(format!("{before} (no images)"));
+    }
+    Ok(())
+}
+
+/// An image as bytes, one or three a pixel.
+struct Decoded {
+    height: usize,
+    width: usize,
+    grey: bool,
+    bytes: Vec<u8>,
+}
+
+/// Decodes images of one size: grey if all are grey, else red, green and blue; an alpha channel is left out.
+/// `resize` is a height and width that all are brought to.
+pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize)>) -> Result<Images, DataError> {
+    // Enough for all cores, few enough to be small beside the images that are kept.
+    const AT_ONCE: usize = 256;
+    let mut shape: Option<ImageShape> = None;
+    let mut pixels: Vec<u8> = Vec::new();
+    for (block, files) in names.chunks(AT_ONCE).enumerate() {
+        // In order, so that of several bad images the first is named, whichever is decoded first.
+        let decoded: Vec<Result<Decoded, DataError>> =
+            files.par_iter().map(|name| decode_file(&root.join(name), resize)).collect();
+        for (k, decoded) in decoded.into_iter().enumerate() {
+            let Decoded { height, width, grey, bytes } = decoded?;
+            let known = *shape.get_or_insert_with(|| {
+                pixels.reserve(names.len().saturating_mul(bytes.len()).min(1 << 28));
+                ImageShape::flat(height, width, if grey { 1 } else { 3 })
+            });
+            if (known.height, known.width) != (height, width) {
+                return Err(DataError::ImageSizes {
+                    first: show(&root.join(&names[0])),
+                    first_size: format!("{}x{}", known.height, known.width),
+                    second: show(&root.join(&names[block * AT_ONCE + k])),
+                    second_size: format!("{height}x{width}"),
+                });
+            }
+            match (known.channels, grey) {
+                (1, true) | (3, false) => pixels.extend_from_slice(&bytes),
+                (_, true) => pixels.extend(bytes.iter().flat_map(|&grey| [grey; 3])),
+                (_, false) => {
+                    // The first coloured image: those before it become coloured too.
+                    pixels = Images::new(known, pixels, &show(root))?.into_colour().into_pixels();
+                    shape = Some(ImageShape { channels: 3, ..known });
+                    pixels.extend_from_slice(&bytes);
+                }
+            }
+        }
+    }
+    let shape = shape.ok_or_else(|| DataError::NoImages { path: show(root), advice: ADVICE })?;
+    Images::new(shape, pixels, &show(root))
+}
+
+pub(crate) const ADVICE: &str =
+    "png, jpeg and bmp are read, from one folder a class and a folder `unlabelled` for the rest";
+
+fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded, DataError> {
+    let bad = |cause: String| DataError::Image { path: show(path), cause };
+    fenced(bad, || {
+        let failed = |error: &dyn std::fmt::Display| bad(shorten(&error.to_string(), 200));
+        // The content says what an image is: a jpeg may well be called `.png`.
+        let reader = ImageReader::open(path)
+            .and_then(ImageReader::with_guessed_format)
+            .map_err(|error| DataError::io(&show(path), "read", error))?;
+        let mut image = reader.decode().map_err(|error| failed(&error))?;
+        let grey = !image.color().has_color();
+        image = if grey { image.to_luma8().into() } else { image.to_rgb8().into() };
+        if let Some((height, width)) = resize {
+            let size = |size: usize| u32::try_from(size).map_err(|error| failed(&error));
+            image = image.resize_exact(size(width)?, size(height)?, FilterType::Triangle);
+        }
+        let (height, width) = (image.height() as usize, image.width() as usize);
+        Ok(Decoded { height, width, grey, bytes: DynamicImage::into_bytes(image) })
+    })
+}

@@ -1,0 +1,123 @@
+//! Images of one shape, as bytes.
+
+use crate::error::DataError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The shape of an image; the depth of a flat one is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageShape {
+    /// Number of slices; 1 for flat images.
+    pub depth: usize,
+    /// Rows of pixels.
+    pub height: usize,
+    /// Columns of pixels.
+    pub width: usize,
+    /// Bytes a pixel: 1 for grey, 3 for red, green, blue.
+    pub channels: usize,
+}
+
+impl ImageShape {
+    /// A flat image.
+    pub fn flat(height: usize, width: usize, channels: usize) -> Self {
+        Self { depth: 1, height, width, channels }
+    }
+
+    /// Bytes of an image.
+    pub fn len(&self) -> usize {
+        self.depth * self.height * self.width * self.channels
+    }
+
+    /// Has an image no bytes?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of bytes, where it is positive and the machine can count it.
+    pub(crate) fn checked_len(&self) -> Option<usize> {
+        [self.height, self.width, self.channels]
+            .iter()
+            .try_fold(self.depth, |product, &size| product.checked_mul(size))
+            .filter(|&len| len > 0)
+    }
+}
+
+impl fmt::Display for ImageShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.depth != 1 {
+            write!(f, "{}x", self.depth)?;
+        }
+        write!(f, "{}x{}", self.height, self.width)?;
+        match self.channels {
+            1 => write!(f, " grey"),
+            3 => write!(f, " colour"),
+            channels => write!(f, " of {channels} channels"),
+        }
+    }
+}
+
+/// Images of one shape, one after the other, the channels of a pixel side by side.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Images {
+    shape: ImageShape,
+    pixels: Vec<u8>,
+}
+
+impl Images {
+    /// Images from their bytes; `source_name` is what messages start with.
+    pub fn new(shape: ImageShape, pixels: Vec<u8>, source_name: &str) -> Result<Self, DataError> {
+        match shape.checked_len() {
+            Some(len) if pixels.len().is_multiple_of(len) => Ok(Self { shape, pixels }),
+            _ => Err(DataError::ImageShape {
+                path: source_name.to_owned(),
+                found: format!("{} bytes", pixels.len()),
+                expected: format!("a multiple of {shape}"),
+            }),
+        }
+    }
+
+    /// The shape of every image.
+    pub fn shape(&self) -> ImageShape {
+        self.shape
+    }
+
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.pixels.len() / self.shape.len()
+    }
+
+    /// Are there no images?
+    pub fn is_empty(&self) -> bool {
+        self.pixels.is_empty()
+    }
+
+    /// The bytes of image `i` (from 0): slices, rows, columns, channels.
+    pub fn pixels(&self, i: usize) -> &[u8] {
+        let len = self.shape.len();
+        &self.pixels[i * len..(i + 1) * len]
+    }
+
+    /// The bytes of all images.
+    pub fn all(&self) -> &[u8] {
+        &self.pixels
+    }
+
+    pub(crate) fn into_pixels(self) -> Vec<u8> {
+        self.pixels
+    }
+
+    /// Grey images as colour ones, each byte thrice; colour images as they are.
+    pub(crate) fn into_colour(self) -> Self {
+        if self.shape.channels != 1 {
+            return self;
+        }
+        let pixels = self.pixels.iter().flat_map(|&grey| [grey; 3]).collect();
+        Self { shape: ImageShape { channels: 3, ..self.shape }, pixels }
+    }
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} images, {}", self.len(), self.shape)
+    }
+}

@@ -1,0 +1,107 @@
+//! Labels in a file of their own.
+
+use crate::columns::{NumberRole, Selection, find, twice};
+use crate::dataset::is_npy;
+use crate::error::{DataError, list, show};
+use crate::format::Input;
+use crate::npy::Npy;
+use crate::values::{Interner, Missing};
+use arrow_array::Array;
+use mnar::Labels;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// The column that names the image of a row.
+const FILE: &str = "file";
+
+/// Reads the labels of all rows: a table with the column `label`, or a numpy array of whole numbers. `row_names`
+/// are the files of an image folder: a column `file` is matched with them, and files that it does not name are
+/// unlabelled; without such a column, and for all else, there is one label a row.
+pub(crate) fn read(
+    path: &Path,
+    label: Option<&str>,
+    missing: &[String],
+    rows: usize,
+    row_names: Option<&[String]>,
+    inputs: &str,
+) -> Result<Labels, DataError> {
+    let shown = show(path);
+    let mut labels = Interner::default();
+    if is_npy(path)? {
+        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+        Npy::open(BufReader::new(file), &shown)?.read_labels(|label| match label {
+            Some(label) => labels.push(Some(&label.to_string())),
+            None => labels.push(None),
+        })?;
+    } else {
+        let table = Input::open(path)?.into_table()?;
+        let header = table.header();
+        let column = label_column(header, label, &shown)?;
+        let file = row_names.and_then(|_| header.iter().position(|name| name == FILE));
+        if file == Some(column) {
+            return Err(twice(&shown, FILE, "the label", "the file of the row"));
+        }
+        let texts = std::iter::once(column).chain(file).collect();
+        let missing = Missing::new(missing);
+        let mut files = Vec::new();
+        for batch in table.batches(&Selection { numbers: Vec::new(), role: NumberRole::Feature, texts })? {
+            let batch = batch?;
+            labels.extend(&batch.texts[0], &missing);
+            if let Some(names) = batch.texts.get(1) {
+                let name = |i| if names.is_null(i) { String::new() } else { names.value(i).trim().replace('\\', "/") };
+                files.extend((0..names.len()).map(name));
+            }
+        }
+        if let (Some(row_names), Some(_)) = (row_names, file) {
+            return match_files(labels.into_labels(&shown)?, &files, row_names, &shown, inputs);
+        }
+    }
+    let labels = labels.into_labels(&shown)?;
+    if labels.len() != rows {
+        let (found, expected, inputs) = (labels.len(), rows, inputs.to_owned());
+        return Err(DataError::LabelCount { path: shown, found, expected, inputs });
+    }
+    Ok(labels)
+}
+
+fn label_column(header: &[String], label: Option<&str>, path: &str) -> Result<usize, DataError> {
+    match (label, header) {
+        (Some(label), _) => find(header, label, path),
+        (None, [_]) => Ok(0),
+        (None, _) => header
+            .iter()
+            .position(|name| name == "label")
+            .ok_or_else(|| DataError::NoLabelColumn { path: path.to_owned(), columns: list(header) }),
+    }
+}
+
+fn match_files(
+    labels: Labels,
+    files: &[String],
+    row_names: &[String],
+    path: &str,
+    inputs: &str,
+) -> Result<Labels, DataError> {
+    let position: HashMap<&str, usize> = row_names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+    let mut y = vec![None; row_names.len()];
+    let mut named_in = vec![None; row_names.len()];
+    for (i, file) in files.iter().enumerate() {
+        let trouble = |trouble: String| DataError::LabelledFile {
+            path: path.to_owned(),
+            row: i + 1,
+            file: file.clone(),
+            trouble,
+        };
+        let Some(&at) = position.get(file.strip_prefix("./").unwrap_or(file)) else {
+            let example = row_names.first().map_or("", String::as_str);
+            return Err(trouble(format!("which is not in {inputs}; its files are named as in `{example}`")));
+        };
+        if let Some(other) = named_in[at].replace(i + 1) {
+            return Err(trouble(format!("as row {other} does; name every file once")));
+        }
+        y[at] = labels.get(i);
+    }
+    Labels::allow_degenerate(y, labels.names().to_vec()).map_err(|cause| DataError::core(path, cause))
+}

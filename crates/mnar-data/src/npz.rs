@@ -1,0 +1,147 @@
+//! Archives of numpy arrays, as MedMNIST has them: `train_images`, `train_labels`, and so on.
+
+use crate::dataset::{Inputs, Split};
+use crate::error::{DataError, list, shorten, show};
+use crate::guard::fenced;
+use crate::npy::{ArrayInputs, Npy};
+use crate::values::Interner;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use zip::ZipArchive;
+
+/// An open archive.
+struct Npz {
+    archive: ZipArchive<BufReader<File>>,
+    keys: Vec<String>,
+    path: String,
+}
+
+/// Reads the inputs of the parts asked for, and their labels where `labels` says how these are called.
+pub(crate) fn read(
+    path: &Path,
+    split: Split,
+    labels: LabelKey<'_>,
+    training: bool,
+) -> Result<(Inputs, Option<Interner>), DataError> {
+    let shown = show(path);
+    let damaged = |cause| DataError::Npz { path: shown.clone(), cause };
+    fenced(damaged, || Npz::open(path)?.read(split, labels, training))
+}
+
+/// How the labels of an archive are called.
+#[derive(Clone, Copy)]
+pub(crate) enum LabelKey<'a> {
+    /// They are not needed.
+    None,
+    /// As usual: `labels` or `y`.
+    Usual,
+    /// So, alone or behind the name of the part.
+    Named(&'a str),
+}
+
+impl Npz {
+    fn open(path: &Path) -> Result<Self, DataError> {
+        let shown = show(path);
+        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+        let archive = ZipArchive::new(BufReader::with_capacity(1 << 16, file))
+            .map_err(|error| DataError::Npz { path: shown.clone(), cause: shorten(&error.to_string(), 300) })?;
+        let mut keys: Vec<String> =
+            archive.file_names().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect();
+        keys.sort_unstable();
+        if keys.is_empty() {
+            return Err(DataError::Npz { path: shown, cause: "it holds no numpy arrays".into() });
+        }
+        Ok(Self { archive, keys, path: shown })
+    }
+
+    fn has(&self, wanted: &[String]) -> Option<String> {
+        wanted.iter().find(|name| self.keys.contains(name)).cloned()
+    }
+
+    /// The array under the first of the names that is there.
+    fn key(&self, wanted: &[String]) -> Result<String, DataError> {
+        self.has(wanted).ok_or_else(|| {
+            let quoted: Vec<String> = wanted.iter().map(|name| format!("`{name}`")).collect();
+            DataError::MissingKey { path: self.path.clone(), wanted: quoted.join(" or "), keys: list(&self.keys) }
+        })
+    }
+
+    fn array(&mut self, key: &str) -> Result<Npy<impl std::io::Read + '_>, DataError> {
+        let name = format!("{key}.npy");
+        let file = self
+            .archive
+            .by_name(&name)
+            .map_err(|error| DataError::Npz { path: self.path.clone(), cause: format!("{name}: {error}") })?;
+        Npy::open(file, &format!("{}, array `{key}`", self.path))
+    }
+
+    fn read(
+        mut self,
+        split: Split,
+        labels: LabelKey<'_>,
+        training: bool,
+    ) -> Result<(Inputs, Option<Interner>), DataError> {
+        let mut inputs = ArrayInputs::default();
+        let mut interner = Interner::default();
+        for part in self.parts(split) {
+            let key = self.key(&part.names(&["images", "x", "X"]))?;
+            let rows = inputs.extend(self.array(&key)?)?;
+            let wanted = match labels {
+                LabelKey::None => continue,
+                LabelKey::Usual => part.names(&["labels", "y", "Y"]),
+                LabelKey::Named(name) => [part.names(&[name]), vec![name.to_owned()]].concat(),
+            };
+            let key = self.key(&wanted)?;
+            let found = self.array(&key)?.read_labels(|label| match label {
+                Some(label) => interner.push(Some(&label.to_string())),
+                None => interner.push(None),
+            })?;
+            if found != rows {
+                return Err(DataError::LabelCount {
+                    path: format!("{}, array `{key}`", self.path),
+                    found,
+                    expected: rows,
+                    inputs: "the images".into(),
+                });
+            }
+        }
+        let labels = (!matches!(labels, LabelKey::None)).then_some(interner);
+        Ok((inputs.finish(training, &self.path)?, labels))
+    }
+
+    /// The parts to be read. An archive without parts is a training set.
+    fn parts(&self, split: Split) -> Vec<Part> {
+        let parts: &[Part] = match split {
+            Split::Train => &[Part("train")],
+            Split::Validation => &[Part("val")],
+            Split::Test => &[Part("test")],
+            Split::All => &[Part("train"), Part("val"), Part("test")],
+        };
+        let there = |part: &Part| self.has(&part.names(&["images", "x", "X"])).is_some();
+        if matches!(split, Split::Train | Split::All) && !parts.iter().any(there) {
+            // If the plain names are not there either, the message names both.
+            return vec![if there(&Part("")) { Part("") } else { parts[0] }];
+        }
+        if split == Split::All { parts.iter().copied().filter(there).collect() } else { parts.to_vec() }
+    }
+}
+
+/// The name of a part; empty where there are none.
+#[derive(Clone, Copy)]
+struct Part(&'static str);
+
+impl Part {
+    /// `train_images` as MedMNIST has it, `x_train` as Keras does, or `images` alone.
+    fn names(self, stems: &[&str]) -> Vec<String> {
+        let Part(part) = self;
+        if part.is_empty() {
+            return stems.iter().map(|stem| (*stem).to_owned()).collect();
+        }
+        stems
+            .iter()
+            .map(|stem| format!("{part}_{stem}"))
+            .chain(stems.iter().map(|stem| format!("{stem}_{part}")))
+            .collect()
+    }
+}

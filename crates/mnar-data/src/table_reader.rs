@@ -1,0 +1,358 @@
+//! Tables of typed features: CSV as it is inferred while it is read once, Parquet as its schema says.
+
+use crate::batch::batch_rows;
+use crate::columns::{find, twice};
+use crate::delimited::DelimitedTable;
+use crate::encoder::{ColumnEncoding, TableEncoder};
+use crate::error::{DataError, list};
+use crate::feature_table::{ColumnBuilder, FeatureColumn, FeatureTable, MissingFeature, Place, Wanted};
+use crate::format::{Format, Input};
+use crate::parquet_table::{ParquetTable, cast, texts_of, type_name};
+use crate::values::{Interner, Missing};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use csv::ByteRecord;
+use mnar::Labels;
+use std::path::Path;
+
+/// What a table is read for.
+pub(crate) enum Purpose<'a> {
+    /// All columns but the label and the ignored ones are features.
+    Train {
+        label: Option<&'a str>,
+        /// The labels are elsewhere: a label column that is there is no feature, one that is not is not missed.
+        labels_elsewhere: bool,
+        ignore: &'a [String],
+        missing: &'a [String],
+        categorical: &'a [String],
+    },
+    /// The columns that a model knows are features; there is no label.
+    Predict(&'a TableEncoder),
+}
+
+impl Purpose<'_> {
+    fn missing(&self) -> &[String] {
+        match self {
+            Purpose::Train { missing, .. } => missing,
+            Purpose::Predict(encoder) => encoder.missing(),
+        }
+    }
+
+    fn is_training(&self) -> bool {
+        matches!(self, Purpose::Train { .. })
+    }
+}
+
+/// Reads a table; the labels are there where it has them.
+pub(crate) fn read_table(path: &Path, purpose: &Purpose<'_>) -> Result<(FeatureTable, Option<Labels>), DataError> {
+    let input = Input::open(path)?;
+    let shown = input.path.clone();
+    let (columns, labels, rows) = match input.format {
+        Format::Delimited { delimiter } => {
+            read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, &shown)?
+        }
+        Format::Parquet => read_parquet(ParquetTable::open(input.into_file()?, &shown)?, purpose, &shown)?,
+    };
+    if rows == 0 {
+        return Err(DataError::NoRows { path: shown });
+    }
+    let labels = labels.map(|labels| labels.into_labels(&shown)).transpose()?;
+    Ok((FeatureTable::new(columns, rows, purpose.missing(), &shown), labels))
+}
+
+type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
+
+/// The columns to be read, by position.
+struct Layout {
+    label: Option<usize>,
+    features: Vec<(usize, Wanted)>,
+}
+
+impl Layout {
+    /// `is_list` says which columns hold a list of numbers, to become as many features.
+    fn find(header: &[String], is_list: &[bool], purpose: &Purpose<'_>, path: &str) -> Result<Self, DataError> {
+        match purpose {
+            Purpose::Train { label, labels_elsewhere, ignore, categorical, .. } => {
+                let label = match label {
+                    Some(label) if *labels_elsewhere => header.iter().position(|name| name == label.trim()),
+                    Some(label) => Some(find(header, label, path)?),
+                    None if *labels_elsewhere => None,
+                    None => {
+                        let (path, columns) = (path.to_owned(), list(header));
+                        return Err(DataError::NoLabelColumn { path, columns });
+                    }
+                };
+                let positions = |names: &[String]| -> Result<Vec<usize>, DataError> {
+                    names.iter().map(|name| find(header, name, path)).collect()
+                };
+                let (ignore, categorical) = (positions(ignore)?, positions(categorical)?);
+                if let Some(column) = label.filter(|label| !labels_elsewhere && ignore.contains(label)) {
+                    return Err(twice(path, &header[column], "the label", "ignored"));
+                }
+                let features: Vec<(usize, Wanted)> = (0..header.len())
+                    .filter(|column| Some(*column) != label && !ignore.contains(column))
+                    .map(|column| {
+                        let forced = categorical.contains(&column);
+                        (column, if forced { Wanted::Names { forced } } else { Wanted::Inferred })
+                    })
+                    .collect();
+                if features.is_empty() {
+                    return Err(DataError::NoFeatures { path: path.to_owned() });
+                }
+                Ok(Self { label: label.filter(|_| !labels_elsewhere), features })
+            }
+            Purpose::Predict(encoder) => {
+                let mut features = Vec::with_capacity(encoder.columns().len());
+                for column in encoder.columns() {
+                    let (position, wanted) =
+                        match (header.iter().position(|name| *name == column.name), &column.encoding) {
+                            (Some(position), ColumnEncoding::Numeric { .. }) => (position, Wanted::Numeric),
+                            (Some(position), ColumnEncoding::Categorical { .. }) => {
+                                (position, Wanted::Names { forced: true })
+                            }
+                            (None, _) => match list_of(header, is_list, &column.name) {
+                                Some(position) => (position, Wanted::Numeric),
+                                None => (find(header, &column.name, path)?, Wanted::Numeric),
+                            },
+                        };
+                    if features.iter().all(|(other, _)| *other != position) {
+                        features.push((position, wanted));
+                    }
+                }
+                // Parquet hands its columns over in the order of the file.
+                features.sort_unstable_by_key(|(column, _)| *column);
+                Ok(Self { label: None, features })
+            }
+        }
+    }
+}
+
+/// The list column that feature `name` is a part of.
+fn list_of(header: &[String], is_list: &[bool], name: &str) -> Option<usize> {
+    let (list, number) = name.rsplit_once('_')?;
+    number.parse::<usize>().ok()?;
+    header.iter().zip(is_list).position(|(column, is_list)| *is_list && column == list)
+}
+
+fn read_delimited<R: std::io::Read>(
+    mut table: DelimitedTable<R>,
+    purpose: &Purpose<'_>,
+    path: &str,
+) -> Result<Read, DataError> {
+    let layout = Layout::find(table.header(), &vec![false; table.header().len()], purpose, path)?;
+    let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
+    let mut labels = layout.label.map(|column| (column, Interner::default()));
+    let mut columns: Vec<(usize, ColumnBuilder)> = layout
+        .features
+        .iter()
+        .map(|&(column, wanted)| (column, ColumnBuilder::new(table.header()[column].clone(), wanted)))
+        .collect();
+    let mut record = ByteRecord::new();
+    while table.next(&mut record)? {
+        let place = Place { path, row: table.rows() };
+        if let Some((column, labels)) = &mut labels {
+            labels.push(missing_label.present(table.text(&record[*column], *column)?));
+        }
+        for (column, builder) in &mut columns {
+            let text = table.text(&record[*column], *column)?;
+            builder.push_text(missing.present(text), &place)?;
+        }
+    }
+    let columns = columns
+        .into_iter()
+        .map(|(_, builder)| builder.finish(purpose.is_training(), path))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((columns, labels.map(|(_, labels)| labels), table.rows()))
+}
+
+fn read_parquet(table: ParquetTable<std::fs::File>, purpose: &Purpose<'_>, path: &str) -> Result<Read, DataError> {
+    let footer = table.footer();
+    let header = footer.header().to_vec();
+    let is_list: Vec<bool> = (0..header.len()).map(|column| is_number_list(footer.data_type(column))).collect();
+    let layout = Layout::find(&header, &is_list, purpose, path)?;
+    if let Some(label) = layout.label {
+        footer.check_text(label, footer.data_type(label))?;
+    }
+    let mut columns = layout
+        .features
+        .iter()
+        .map(|&(column, wanted)| {
+            Ok((column, ParquetColumn::new(&header[column], footer.data_type(column), wanted, path)?))
+        })
+        .collect::<Result<Vec<_>, DataError>>()?;
+    let mut wanted: Vec<usize> = layout.features.iter().map(|(column, _)| *column).chain(layout.label).collect();
+    wanted.sort_unstable();
+    // A list is as wide as many columns; how wide is not known yet.
+    let most = if columns.iter().any(|(column, _)| is_list[*column]) { 4096 } else { batch_rows(wanted.len()) };
+    let mut arrays = table.arrays(&wanted, most)?;
+    let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
+    let mut labels = layout.label.map(|column| (column, Interner::default()));
+    let position = |column: usize| wanted.binary_search(&column).expect("every column is wanted");
+    let mut rows = 0;
+    while let Some(batch) = arrays.next_arrays()? {
+        if let Some((column, labels)) = &mut labels {
+            labels.extend(&texts_of(&batch[position(*column)], path)?, &missing_label);
+        }
+        for (column, builder) in &mut columns {
+            builder.extend(&batch[position(*column)], rows, &missing, path)?;
+        }
+        rows += batch.first().map_or(0, |array| array.len());
+    }
+    let mut finished = Vec::with_capacity(columns.len());
+    for (_, builder) in columns {
+        builder.finish(purpose.is_training(), path, &mut finished)?;
+    }
+    // A list `e` beside a column `e_0`.
+    let names: Vec<String> = finished.iter().map(|column| column.name.clone()).collect();
+    crate::columns::check_distinct(&names, path)?;
+    Ok((finished, labels.map(|(_, labels)| labels), rows))
+}
+
+fn is_number_list(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            item.data_type().is_numeric()
+        }
+        _ => false,
+    }
+}
+
+/// A column of a Parquet file in the making.
+enum ParquetColumn {
+    Numbers(ColumnBuilder),
+    Texts(ColumnBuilder),
+    List(ListBuilder),
+}
+
+impl ParquetColumn {
+    fn new(name: &str, data_type: &DataType, wanted: Wanted, path: &str) -> Result<Self, DataError> {
+        use DataType::*;
+        let is_text = matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
+        let is_number = data_type.is_numeric() || matches!(data_type, Boolean | Null);
+        let forced = wanted == (Wanted::Names { forced: true });
+        let builder = |wanted| ColumnBuilder::new(name.to_owned(), wanted);
+        if is_number_list(data_type) && !forced {
+            Ok(Self::List(ListBuilder::new(name)))
+        } else if forced && (is_text || is_number) {
+            Ok(Self::Texts(builder(wanted)))
+        } else if is_number {
+            Ok(Self::Numbers(builder(Wanted::Numeric)))
+        } else if is_text {
+            // What the schema calls text is not taken for numbers, unless a model needs them.
+            let names = Wanted::Names { forced: false };
+            Ok(Self::Texts(builder(if wanted == Wanted::Inferred { names } else { wanted })))
+        } else {
+            Err(DataError::ColumnType {
+                path: path.to_owned(),
+                column: name.to_owned(),
+                found: type_name(data_type),
+                role: "a feature",
+                expected: "a number, a boolean, text or a list of numbers",
+                advice: "write it as one of these, or leave it out with `--ignore`",
+            })
+        }
+    }
+
+    fn extend(
+        &mut self,
+        array: &ArrayRef,
+        first_row: usize,
+        missing: &MissingFeature,
+        path: &str,
+    ) -> Result<(), DataError> {
+        match self {
+            Self::Numbers(builder) => {
+                let array = cast(array, &DataType::Float64, path)?;
+                for (i, value) in array.as_primitive::<Float64Type>().iter().enumerate() {
+                    let value = value.map_or(f64::NAN, |value| missing.number(value));
+                    builder.push_number(value, &Place { path, row: first_row + i + 1 })?;
+                }
+            }
+            Self::Texts(builder) => {
+                for (i, text) in texts_of(array, path)?.iter().enumerate() {
+                    let text = text.and_then(|text| missing.present(text));
+                    builder.push_text(text, &Place { path, row: first_row + i + 1 })?;
+                }
+            }
+            Self::List(list) => list.extend(array, first_row, missing, path)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self, training: bool, path: &str, out: &mut Vec<FeatureColumn>) -> Result<(), DataError> {
+        match self {
+            Self::Numbers(builder) | Self::Texts(builder) => out.push(builder.finish(training, path)?),
+            Self::List(list) => {
+                for builder in list.columns {
+                    out.push(builder.finish(training, path)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list of numbers a row, such as an embedding: as many features as it is long.
+struct ListBuilder {
+    name: String,
+    columns: Vec<ColumnBuilder>,
+    /// Rows without a list before the first one that shows how long a list is.
+    leading: usize,
+}
+
+impl ListBuilder {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), columns: Vec::new(), leading: 0 }
+    }
+
+    fn extend(
+        &mut self,
+        array: &ArrayRef,
+        first_row: usize,
+        missing: &MissingFeature,
+        path: &str,
+    ) -> Result<(), DataError> {
+        // Whatever the list and its numbers are kept in.
+        let item = arrow_schema::Field::new("item", DataType::Float64, true);
+        let lists = cast(array, &DataType::LargeList(item.into()), path)?;
+        let lists = lists.as_list::<i64>();
+        for i in 0..lists.len() {
+            let row = first_row + i + 1;
+            let place = Place { path, row };
+            if lists.is_null(i) {
+                if self.columns.is_empty() {
+                    self.leading += 1;
+                }
+                self.columns.iter_mut().try_for_each(|column| column.push_number(f64::NAN, &place))?;
+                continue;
+            }
+            let values = lists.value(i);
+            let values = values.as_primitive::<Float64Type>();
+            if self.columns.is_empty() {
+                self.start(values.len(), path)?;
+            }
+            if values.len() != self.columns.len() || values.is_empty() {
+                let (found, expected) = (values.len(), self.columns.len());
+                let (path, column) = (path.to_owned(), self.name.clone());
+                return Err(DataError::ListLength { path, row, column, found, expected });
+            }
+            for (column, value) in self.columns.iter_mut().zip(values) {
+                column.push_number(value.map_or(f64::NAN, |value| missing.number(value)), &place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, width: usize, path: &str) -> Result<(), DataError> {
+        for k in 0..width {
+            let mut column = ColumnBuilder::new(format!("{}_{k}", self.name), Wanted::Numeric);
+            for row in 1..=self.leading {
+                column.push_number(f64::NAN, &Place { path, row })?;
+            }
+            self.columns.push(column);
+        }
+        Ok(())
+    }
+}
