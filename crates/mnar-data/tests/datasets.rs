@@ -567,6 +567,27 @@ fn image_folders() {
 }
 
 #[test]
+fn damaged_images_never_panic() {
+    let folder = folder();
+    for name in ["a/x.png", "a/x.jpg", "a/x.bmp"] {
+        colour(&folder, name, [200, 100, 0]);
+        let path = folder.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            for bytes in [&bytes[..], &whole[..at]] {
+                std::fs::write(&path, bytes).unwrap();
+                if let Err(error) = read_dataset(folder.path(), &ReadOptions::default()) {
+                    assert!(error.to_string().contains("a/x."), "{error}");
+                }
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn image_folders_in_parts() {
     let folder = folder();
     grey(&folder, "train/a/1.png", 1, 1, 1);
