@@ -199,8 +199,15 @@ fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded
             .and_then(ImageReader::with_guessed_format)
             .map_err(|error| DataError::io(&show(path), "read", error))?;
         let mut image = reader.decode().map_err(|error| failed(&error))?;
+        if !image.color().has_color() {
+            image = image.to_luma8().into();
+        } else {
+            let colour = image.to_rgb8();
+            // Some formats have no other way to say grey: a grey bmp is a palette of equal shares.
+            let grey = colour.pixels().all(|pixel| pixel.0 == [pixel.0[0]; 3]);
+            image = if grey { DynamicImage::from(colour).to_luma8().into() } else { colour.into() };
+        }
         let grey = !image.color().has_color();
-        image = if grey { image.to_luma8().into() } else { image.to_rgb8().into() };
         if let Some((height, width)) = resize {
             let size = |size: usize| u32::try_from(size).map_err(|error| failed(&error));
             image = image.resize_exact(size(width)?, size(height)?, FilterType::Triangle);

@@ -3,14 +3,14 @@
 use crate::columns::{NumberRole, Selection, find, twice};
 use crate::dataset::is_npy;
 use crate::error::{DataError, list, show};
-use crate::format::Input;
+use crate::format::{Format, Input, open_maybe_gzipped};
 use crate::npy::Npy;
 use crate::values::{Interner, Missing};
 use arrow_array::Array;
 use mnar::Labels;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 /// The column that names the image of a row.
@@ -35,6 +35,9 @@ pub(crate) fn read(
             Some(label) => labels.push(Some(&label.to_string())),
             None => labels.push(None),
         })?;
+    } else if let Some(lines) = lines_of_one_column(path, label, rows)? {
+        let missing = Missing::new(missing);
+        lines.iter().for_each(|line| labels.push(missing.present(line)));
     } else {
         let table = Input::open(path)?.into_table()?;
         let header = table.header();
@@ -64,6 +67,31 @@ pub(crate) fn read(
         return Err(DataError::LabelCount { path: shown, found, expected, inputs });
     }
     Ok(labels)
+}
+
+/// The rows of a text file whose only column is the label. There a missing label is a blank line, which a reader
+/// of CSV takes for no row at all; blank lines that end the file beyond its `rows` rows are no rows either.
+fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<Option<Vec<String>>, DataError> {
+    let is_text = !matches!(Format::of_name(path), Some(Format::Parquet));
+    if !is_text || !path.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = open_maybe_gzipped(path)?.read_to_end(&mut bytes);
+    read.map_err(|error| DataError::io(&show(path), "read", error))?;
+    // Quoted values and what is no text are left to the reader of CSV.
+    let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('"')) else { return Ok(None) };
+    let mut lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
+    let header = lines.next().unwrap_or_default();
+    if header.contains([',', '\t', ';', '|']) || label.is_some_and(|label| label.trim() != header.trim()) {
+        return Ok(None);
+    }
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+    while lines.len() > rows && lines.last().is_some_and(|line| line.trim().is_empty()) {
+        lines.pop();
+    }
+    // More values than one in a line are for the reader of CSV to refuse.
+    Ok((!lines.iter().any(|line| line.contains([',', '\t']))).then_some(lines))
 }
 
 fn label_column(header: &[String], label: Option<&str>, path: &str) -> Result<usize, DataError> {

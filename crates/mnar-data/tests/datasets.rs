@@ -1,0 +1,678 @@
+//! Everything that a model can be trained on, on tiny files, good and bad.
+#![allow(clippy::unwrap_used)]
+
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, ListArray, RecordBatch, StringArray};
+use mnar_data::{
+    ColumnValues, Dataset, Expected, FeatureTable, ImageShape, Images, Inputs, ReadOptions, Split, TableEncoder,
+    read_dataset, read_for_prediction, samples,
+};
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn file(folder: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn labelled(label: &str) -> ReadOptions {
+    ReadOptions { label: Some(label.into()), ..ReadOptions::default() }
+}
+
+/// The message without the folder, which differs from run to run.
+fn refused(path: &Path, options: &ReadOptions) -> String {
+    let message = read_dataset(path, options).unwrap_err().to_string();
+    let shown = path.display().to_string();
+    message.replace(&format!("{shown}/"), "").replace(&format!("{}/", path.parent().unwrap().display()), "")
+}
+
+fn table(dataset: &Dataset) -> &FeatureTable {
+    match &dataset.inputs {
+        Inputs::Table(table) => table,
+        Inputs::Images(images) => panic!("{images:?}"),
+    }
+}
+
+fn images(inputs: &Inputs) -> &Images {
+    match inputs {
+        Inputs::Images(images) => images,
+        Inputs::Table(table) => panic!("{table:?}"),
+    }
+}
+
+fn csv(text: &str, options: &ReadOptions) -> Result<Dataset, String> {
+    let folder = folder();
+    read_dataset(&file(&folder, "t.csv", text), options)
+        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+fn numbers(table: &FeatureTable, name: &str) -> Vec<f32> {
+    match &table.columns().iter().find(|column| column.name == name).unwrap().values {
+        ColumnValues::Numeric(values) => values.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn names(table: &FeatureTable, name: &str) -> Vec<Option<String>> {
+    match &table.columns().iter().find(|column| column.name == name).unwrap().values {
+        ColumnValues::Categorical(names) => {
+            (0..names.len()).map(|i| names.code(i).map(|code| names.levels()[code].clone())).collect()
+        }
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn some(values: &[&str]) -> Vec<Option<String>> {
+    values.iter().map(|value| (!value.is_empty()).then(|| (*value).to_owned())).collect()
+}
+
+#[test]
+fn columns_are_typed_by_their_values() {
+    let text = "age,yes,city,code,label\n1.5,True,Ulm,01,a\nNA,false,,x,\n-2,,Bern,01,b\n 1e2 ,TRUE,Ulm,7,\n";
+    let read = csv(text, &labelled("label")).unwrap();
+    let table = table(&read);
+    let age = numbers(table, "age");
+    assert!(age[1].is_nan());
+    assert_eq!([age[0], age[2], age[3]], [1.5, -2.0, 100.0]);
+    assert_eq!(numbers(table, "yes")[..2], [1.0, 0.0]);
+    assert_eq!(names(table, "city"), some(&["Ulm", "", "Bern", "Ulm"]));
+    // A text after numbers makes names of all, as they were written.
+    assert_eq!(names(table, "code"), some(&["01", "x", "01", "7"]));
+    assert_eq!(read.labels.names(), ["a", "b"]);
+    let mut options = labelled("label");
+    options.categorical = vec!["yes".into()];
+    options.ignore = vec!["age".into(), "city".into()];
+    options.missing = vec!["x".into(), "b".into()];
+    let read = csv(text, &options).unwrap();
+    assert_eq!(names(self::table(&read), "yes"), some(&["True", "false", "", "TRUE"]));
+    let code = numbers(self::table(&read), "code");
+    assert_eq!((code[0], code[1].is_nan(), code.len()), (1.0, true, 4));
+    assert_eq!(read.labels.counts(), [1]);
+}
+
+#[test]
+fn labels_may_be_numbers_booleans_or_text_and_all_there() {
+    for (labels, expected) in
+        [(["10", "9", ""], ["9", "10"]), (["1.0", "0.0", ""], ["0", "1"]), (["True", "False", ""], ["False", "True"])]
+    {
+        let [a, b, c] = labels;
+        let read = csv(&format!("x,label\n1,{a}\n2,{b}\n3,{c}\n"), &labelled("label")).unwrap();
+        assert_eq!(read.labels.names(), expected);
+        assert_eq!(read.labels.counts(), [1, 1]);
+    }
+    assert_eq!(csv("x,label\n1,a\n2,b\n", &labelled("label")).unwrap().labels.n_unlabelled(), 0);
+    // One class alone is read too: whether it will do is for the method to say.
+    assert_eq!(csv("x,label\n1,a\n2,\n", &labelled("label")).unwrap().labels.counts(), [1]);
+}
+
+#[test]
+fn bad_tables_are_refused_with_what_to_do() {
+    let message = |text: &str| csv(text, &labelled("label")).unwrap_err();
+    assert_eq!(
+        message("a,label\n1,x\n-inf,y\n"),
+        "t.csv: row 2, column `a`: the value is -inf; features must be finite numbers"
+    );
+    assert!(message("a,label\n1,x\n1e39,y\n").contains("row 2, column `a`: the value is 1e39"));
+    assert!(message("a,label\n1,\n2, \n").contains("none of the 2 rows"));
+    assert!(message("label\nx\ny\n").contains("there are no feature columns"));
+    assert!(message("a,label\n").contains("no rows below the header"));
+    assert!(message("a,Label\n1,x\n").contains("no column `label`, did you mean `Label`?"));
+    assert!(csv("a,b\n1,x\n", &ReadOptions::default()).unwrap_err().contains("Name it with `--label COLUMN`"));
+    let mut options = labelled("label");
+    options.ignore = vec!["b".into()];
+    assert!(csv("a,label\n1,x\n", &options).unwrap_err().contains("no column `b`"));
+    options.ignore = vec!["label".into()];
+    assert!(csv("a,label\n1,x\n", &options).unwrap_err().contains("cannot be the label and ignored"));
+
+    let mut text = String::from("id,label\n");
+    (0..150).for_each(|i| text.push_str(&format!("n{i},{}\n", i % 2)));
+    assert_eq!(
+        message(&text),
+        "t.csv: column `id` has 150 different values in 150 rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore id`"
+    );
+    let mut text = String::from("x,label\n");
+    (0..5000).for_each(|i| text.push_str(&format!("{i}.5,{}\n", i % 2)));
+    assert_eq!(numbers(table(&csv(&text, &labelled("label")).unwrap()), "x")[4999], 4999.5);
+    text.push_str("many,1\n");
+    let refusal = message(&text);
+    assert!(refusal.contains("row 5001, column `x`: `many` is not a number"), "{refusal}");
+    assert!(refusal.contains("`--categorical x`"), "{refusal}");
+    let mut text = String::from("time,label\n");
+    (0..500).for_each(|i| text.push_str(&format!("{},{}\n", 1_700_000_000 + i, i % 2)));
+    assert!(message(&text).contains("column `time` varies by 1.443e2 around 1.700000"), "{}", message(&text));
+}
+
+#[test]
+fn labels_from_elsewhere_replace_those_inside() {
+    let folder = folder();
+    let data = file(&folder, "t.csv", "x,label\n1,a\n2,b\n3,a\n");
+    let options = |file: PathBuf, label: Option<&str>| ReadOptions {
+        labels_file: Some(file),
+        label: label.map(str::to_owned),
+        ..ReadOptions::default()
+    };
+    let csv = file(&folder, "labels.csv", "id,label\n7,u\n8,\n9,v\n");
+    let read = read_dataset(&data, &options(csv.clone(), Some("label"))).unwrap();
+    assert_eq!(read.labels.names(), ["u", "v"]);
+    // The label of the table is no feature for all that.
+    assert_eq!(table(&read).columns().len(), 1);
+    let array = file(&folder, "labels.npy", npy("<i4", "(3,)", &[-1_i32, 1, 0].map(i32::to_le_bytes).concat()));
+    let read = read_dataset(&data, &options(array, None)).unwrap();
+    assert_eq!(read.labels.names(), ["0", "1"]);
+    assert!(!read.labels.is_labelled(0));
+    let few = file(&folder, "few.csv", "label\na\nb\n");
+    assert!(
+        refused(&data, &options(few.clone(), None)).contains("few.csv: there are 2 labels for the 3 rows of t.csv")
+    );
+    assert!(refused(&data, &options(few, Some("lebel"))).contains("did you mean `label`?"));
+    let none = file(&folder, "none.npy", npy("|i1", "(3,)", &[255; 3]));
+    assert!(refused(&data, &options(none, None)).contains("none.npy: none of the 3 rows"));
+    let floats =
+        file(&folder, "floats.npy", npy("<f8", "(3, 1)", &[1.0, f64::NAN, 0.5].map(f64::to_le_bytes).concat()));
+    assert!(refused(&data, &options(floats, None)).contains("row 3: label 0.5 is not a whole number"));
+}
+
+fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
+    let folder = folder();
+    let path = folder.path().join("t.parquet");
+    let list = |rows: Vec<Option<Vec<Option<f32>>>>| -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
+    };
+    let embedding = list(vec![None, Some(vec![Some(1.0), Some(2.0)]), Some(vec![None, Some(4.0)])]);
+    let columns = |embedding: ArrayRef| -> Vec<(&'static str, ArrayRef)> {
+        vec![
+            ("flag", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+            ("e", embedding),
+            ("text", Arc::new(StringArray::from(vec![Some("1"), Some("2"), None]))),
+            ("f", Arc::new(Float64Array::from(vec![Some(1.0), Some(-999.0), Some(f64::NAN)]))),
+            ("label", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+        ]
+    };
+    write_parquet(&path, columns(embedding));
+    let mut options = labelled("label");
+    options.missing = vec!["-999".into()];
+    let read = read_dataset(&path, &options).unwrap();
+    let all = table(&read);
+    let header: Vec<&str> = all.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(header, ["flag", "e_0", "e_1", "text", "f"]);
+    assert!(numbers(all, "e_0")[0].is_nan() && numbers(all, "e_0")[2].is_nan() && numbers(all, "f")[1].is_nan());
+    assert_eq!(numbers(all, "e_1")[1..], [2.0, 4.0]);
+    assert_eq!(names(all, "text"), some(&["1", "2", ""]));
+    assert_eq!(read.labels.names(), ["false", "true"]);
+    // The parts of a list are found again for prediction, and what is not known is passed over.
+    let encoder = TableEncoder::fit(all).unwrap();
+    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train).unwrap();
+    let Inputs::Table(again) = again.inputs else { panic!() };
+    assert_eq!(encoder.encode(&again).unwrap(), encoder.encode(all).unwrap());
+
+    let short = list(vec![Some(vec![Some(1.0)]), Some(vec![Some(1.0), Some(2.0)]), None]);
+    write_parquet(&path, columns(short));
+    assert!(refused(&path, &options).contains("row 2, column `e`: a list of 2 numbers, where the others have 1"));
+    write_parquet(
+        &path,
+        vec![("d", Arc::new(Date32Array::from(vec![1, 2]))), ("label", Arc::new(StringArray::from(vec!["a", "b"])))],
+    );
+    let refusal = refused(&path, &options);
+    assert!(refusal.contains("column `d` has type Date32, but a feature must be a number"), "{refusal}");
+    assert!(refusal.contains("`--ignore`"), "{refusal}");
+    let words: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 2]));
+    write_parquet(&path, vec![("x", Arc::new(Float64Array::from(vec![1.0, 2.0]))), ("label", words)]);
+    assert!(refused(&path, &options).contains("a label or fold must be text"));
+}
+
+#[test]
+fn rows_to_be_predicted_are_read_as_those_learnt_from() {
+    let folder = folder();
+    let text = "n,c,k,label\n1,u,5,a\n2,u,5,b\n,v,5,\n4,v,5,a\n5,w,5,\n";
+    let learnt = read_dataset(&file(&folder, "t.csv", text), &labelled("label")).unwrap();
+    let encoder = TableEncoder::fit(table(&learnt)).unwrap();
+    assert_eq!(encoder.feature_names(), ["n", "n (missing)", "c=u", "c=v"]);
+    assert_eq!(encoder.dropped(), ["k"]);
+    let read = |text: &str| {
+        let path = file(&folder, "new.csv", text);
+        let rows = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train);
+        rows.map(|rows| rows.inputs).map_err(|error| error.to_string())
+    };
+    // Other columns, another order, a level seen once, one never seen, a missing one; one row is enough.
+    let Inputs::Table(new) = read("z,c,n\nq,w,3\nq,new,\nq,,true\nq,v,2\n").unwrap() else { panic!() };
+    let x = encoder.encode(&new).unwrap();
+    assert_eq!(x.row(0).to_vec(), [0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(x.row(1).to_vec(), [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(x.row(2).to_vec()[2..], [0.0, 0.0]);
+    assert_eq!(x.row(3).to_vec()[1..], [0.0, 0.0, 1.0]);
+    assert!(read("c,m\nu,1\n").unwrap_err().contains("there is no column `n`"));
+    assert!(read("c,N\nu,1\n").unwrap_err().contains("did you mean `N`?"));
+    let refusal = read("c,n\nu,one\n").unwrap_err();
+    assert!(
+        refusal.contains("row 1, column `n`: `one` is not a number; the model was trained on numbers"),
+        "{refusal}"
+    );
+    let pixels = Expected::Images { shape: ImageShape::flat(2, 2, 1), resize: false };
+    let error = read_for_prediction(&folder.path().join("t.csv"), &pixels, Split::Train).unwrap_err().to_string();
+    assert!(error.contains("it holds a table, but the model was trained on images"), "{error}");
+}
+
+/// A version 1.0 file.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    npy_ordered(descr, shape, data, "False")
+}
+
+fn npy_ordered(descr: &str, shape: &str, data: &[u8], column_major: &str) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {column_major}, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in arrays {
+        let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        writer.start_file(format!("{name}.npy"), options).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn embeddings_in_arrays() {
+    let folder = folder();
+    let rows: [f32; 6] = [1.0, 2.0, 3.0, 4.0, f32::NAN, 6.0];
+    let path = file(&folder, "e.npy", npy("<f4", "(3, 2)", &rows.map(f32::to_le_bytes).concat()));
+    let mut options =
+        ReadOptions { labels_file: Some(file(&folder, "l.csv", "label\na\n\nb\n")), ..Default::default() };
+    let read = read_dataset(&path, &options).unwrap();
+    assert_eq!(numbers(table(&read), "x_1"), [2.0, 4.0, 6.0]);
+    assert!(numbers(table(&read), "x_0")[2].is_nan());
+    // Column by column, and big-endian.
+    let columns: [f64; 6] = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
+    let bytes = npy_ordered(">f8", "(3, 2)", &columns.map(f64::to_be_bytes).concat(), "True");
+    let read = read_dataset(&file(&folder, "f.npy", bytes), &options).unwrap();
+    assert_eq!(numbers(table(&read), "x_0"), [1.0, 3.0, 5.0]);
+    assert_eq!(numbers(table(&read), "x_1"), [2.0, 4.0, 6.0]);
+    // For prediction, without labels.
+    let encoder = TableEncoder::fit(table(&read)).unwrap();
+    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train).unwrap();
+    assert_eq!(again.inputs.len(), 3);
+    let wide = TableEncoder::fit(table(&csv("y,label\n1,a\n2,\n", &labelled("label")).unwrap())).unwrap();
+    let error = read_for_prediction(&path, &Expected::Table(&wide), Split::Train).unwrap_err().to_string();
+    assert!(error.contains("no column `y`"), "{error}");
+
+    options.labels_file = None;
+    assert!(refused(&path, &options).contains("a numpy array has no labels; give the labels"));
+    let whole = std::fs::read(&path).unwrap();
+    for cut in [0, 5, 9, 40, whole.len() - 1] {
+        let cut = file(&folder, "cut.npy", &whole[..cut]);
+        assert!(
+            refused(&cut, &options).contains("cut.npy: not a readable numpy array: it ends before its last element")
+        );
+    }
+    let more = file(&folder, "more.npy", [whole, vec![0]].concat());
+    assert!(refused(&more, &options).contains("more bytes follow"));
+    let object = file(&folder, "o.npy", npy("|O", "(3, 2)", &[]));
+    assert!(refused(&object, &options).contains("the array is `|O` of shape (3, 2), but features must be numbers"));
+    let huge = file(&folder, "h.npy", npy("|u1", "(1000000000000, 28, 28)", &[1, 2]));
+    assert!(refused(&huge, &options).contains("it ends before its last element"));
+    let huge = file(&folder, "h.npy", npy("|u1", "(9000000000000000000, 9, 9)", &[1, 2]));
+    assert!(refused(&huge, &options).contains("claims more than fits any machine"));
+    let text = file(&folder, "t.npy", "x,label\n1,a\n");
+    assert!(refused(&text, &options).contains("it does not start as one"));
+}
+
+#[test]
+fn medmnist_archives() {
+    let folder = folder();
+    let bytes = |n: usize| (0..n).map(|i| i as u8).collect::<Vec<u8>>();
+    let arrays = [
+        ("train_images", npy("|u1", "(3, 2, 2)", &bytes(12))),
+        ("train_labels", npy("<i8", "(3, 1)", &[2_i64, -1, 0].map(i64::to_le_bytes).concat())),
+        ("test_images", npy("|u1", "(1, 2, 2)", &bytes(4))),
+        ("test_labels", npy("|u1", "(1,)", &[2])),
+    ];
+    let path = file(&folder, "m.npz", npz(&arrays));
+    let mut options = ReadOptions::default();
+    let read = read_dataset(&path, &options).unwrap();
+    assert_eq!(images(&read.inputs).shape(), ImageShape::flat(2, 2, 1));
+    assert_eq!(images(&read.inputs).pixels(2), [8, 9, 10, 11]);
+    assert_eq!((read.labels.names(), read.labels.counts()), (&["0".into(), "2".into()][..], &[1, 1][..]));
+    options.split = Split::All;
+    let all = read_dataset(&path, &options).unwrap();
+    assert_eq!((all.inputs.len(), all.labels.counts()), (4, &[1, 2][..]));
+    options.split = Split::Test;
+    let test = read_dataset(&path, &options).unwrap();
+    assert_eq!(test.labels.names(), ["2"]);
+    assert_eq!(test.labels_as(read.labels.names()).unwrap().counts(), [0, 1]);
+    options.split = Split::Validation;
+    assert!(refused(&path, &options).contains(
+        "m.npz: there is no array `val_images` or `val_x` or `val_X` or `images_val` or `x_val` or `X_val` (the arrays are test_images, test_labels, train_images, train_labels)"
+    ));
+    let expected = Expected::Images { shape: ImageShape::flat(2, 2, 3), resize: false };
+    let rows = read_for_prediction(&path, &expected, Split::Test).unwrap();
+    assert_eq!(images(&rows.inputs).pixels(0)[..6], [0, 0, 0, 1, 1, 1]);
+    let expected = Expected::Images { shape: ImageShape::flat(3, 2, 1), resize: true };
+    let error = read_for_prediction(&path, &expected, Split::Test).unwrap_err().to_string();
+    assert!(error.contains("the images are 2x2 grey, but 3x2 grey, as in training, is needed"), "{error}");
+
+    // Shapes; plain names; a named label.
+    options = ReadOptions::default();
+    let label = |n: usize| npy("|u1", &format!("({n},)"), &vec![1; n]);
+    for (shape, n, expected) in [
+        ("(2, 2, 3, 3)", 36, ImageShape::flat(2, 3, 3)),
+        ("(2, 5, 2, 6)", 120, ImageShape { depth: 5, height: 2, width: 6, channels: 1 }),
+        ("(2, 5, 2, 2, 1)", 40, ImageShape { depth: 5, height: 2, width: 2, channels: 1 }),
+    ] {
+        let path = file(&folder, "s.npz", npz(&[("x", npy("|u1", shape, &bytes(n))), ("y", label(2))]));
+        assert_eq!(images(&read_dataset(&path, &options).unwrap().inputs).shape(), expected);
+    }
+    let path = file(&folder, "k.npz", npz(&[("images", npy("|u1", "(2, 1, 1)", &[1, 2])), ("grade", label(2))]));
+    assert!(refused(&path, &options).contains("no array `labels` or `y` or `Y` (the arrays are grade, images)"));
+    assert_eq!(read_dataset(&path, &labelled("grade")).unwrap().labels.counts(), [2]);
+    let path = file(&folder, "c.npz", npz(&[("x", npy("|u1", "(2, 3, 5, 5)", &bytes(150))), ("y", label(2))]));
+    assert!(refused(&path, &options).contains("channels must come last"));
+    let path = file(&folder, "f.npz", npz(&[("x", npy("<f4", "(2, 1, 1)", &bytes(8))), ("y", label(2))]));
+    assert!(refused(&path, &options).contains("array `x`: the array is `<f4` of shape (2, 1, 1), but images must be"));
+    let path = file(&folder, "r.npz", npz(&[("x", npy("|u1", "(2, 1, 1)", &[1, 2])), ("y", label(3))]));
+    assert!(refused(&path, &options).contains("array `y`: there are 3 labels for the 2 rows of the images"));
+    let path = file(&folder, "e.npz", npz(&[("x", npy("|u1", "(0, 1, 1)", &[])), ("y", label(0))]));
+    assert!(refused(&path, &options).contains("no rows"));
+}
+
+#[test]
+fn damaged_archives_are_refused() {
+    let folder = folder();
+    let pixels: Vec<u8> = (0..400_u32).map(|i| (i * i % 251) as u8).collect();
+    let labels = npy("<i2", "(100,)", &[1, 0].repeat(100));
+    let whole = npz(&[("train_images", npy("|u1", "(100, 2, 2)", &pixels)), ("train_labels", labels)]);
+    let options = ReadOptions::default();
+    read_dataset(&file(&folder, "w.npz", &whole), &options).unwrap();
+    for cut in (0..whole.len()).step_by(7) {
+        let message = refused(&file(&folder, "w.npz", &whole[..cut]), &options);
+        assert!(message.starts_with("w.npz"), "{message}");
+    }
+    for at in 0..whole.len() {
+        for bit in [0, 3, 7] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            if let Err(error) = read_dataset(&file(&folder, "w.npz", &bytes), &options) {
+                assert!(error.to_string().contains("w.npz"), "{error}");
+            }
+        }
+    }
+    assert!(refused(&file(&folder, "t.npz", "x,label\n"), &options).contains("not a readable .npz file"));
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    writer.start_file("a.txt", zip::write::SimpleFileOptions::default()).unwrap();
+    let text = writer.finish().unwrap().into_inner();
+    assert!(refused(&file(&folder, "t.zip", text), &options).contains("it holds no numpy arrays"));
+}
+
+fn idx(magic: u32, sizes: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let mut file = magic.to_be_bytes().to_vec();
+    sizes.iter().for_each(|size| file.extend(size.to_be_bytes()));
+    file.extend(bytes);
+    file
+}
+
+#[test]
+fn mnist_folders_and_files() {
+    let folder = folder();
+    let train = file(&folder, "train-images-idx3-ubyte", idx(0x803, &[2, 1, 2], &[1, 2, 3, 4]));
+    let mut options = ReadOptions::default();
+    assert!(refused(folder.path(), &options).contains("no file of labels"));
+    file(&folder, "train-labels-idx1-ubyte", idx(0x801, &[2], &[7, 9]));
+    for path in [folder.path(), &train] {
+        let read = read_dataset(path, &options).unwrap();
+        assert_eq!(images(&read.inputs).all(), [1, 2, 3, 4]);
+        assert_eq!(read.labels.names(), ["7", "9"]);
+    }
+    options.split = Split::Test;
+    assert!(refused(folder.path(), &options).contains("there is no test part (it holds train-images-idx3-ubyte)"));
+    file(&folder, "t10k-images-idx3-ubyte", idx(0x803, &[1, 1, 2], &[5, 6]));
+    file(&folder, "t10k-labels-idx1-ubyte", idx(0x801, &[1], &[9]));
+    assert_eq!(images(&read_dataset(folder.path(), &options).unwrap().inputs).all(), [5, 6]);
+    options.split = Split::All;
+    assert_eq!(read_dataset(folder.path(), &options).unwrap().labels.counts(), [1, 2]);
+    let expected = Expected::Images { shape: ImageShape::flat(1, 2, 1), resize: false };
+    assert_eq!(read_for_prediction(folder.path(), &expected, Split::All).unwrap().inputs.len(), 3);
+    assert!(refused(folder.path(), &labelled("digit")).contains("an MNIST file has no column `digit`"));
+    file(&folder, "t10k-labels-idx1-ubyte", idx(0x801, &[2], &[9, 9]));
+    assert!(refused(folder.path(), &options).contains("there are 2 labels for the 1 rows"));
+    file(&folder, "t10k-images-idx3-ubyte", idx(0x803, &[1, 1, 2], &[5]));
+    assert!(refused(folder.path(), &options).contains("only 1 follow"));
+}
+
+#[test]
+fn cifar_batches() {
+    let folder = folder();
+    let record = |class: u8, red: u8| [vec![class], vec![red; 1024], vec![2; 1024], vec![3; 1024]].concat();
+    for k in 1..=5 {
+        file(&folder, &format!("data_batch_{k}.bin"), [record(k, 10 * k), record(0, 1)].concat());
+    }
+    let mut options = ReadOptions::default();
+    let read = read_dataset(folder.path(), &options).unwrap();
+    assert_eq!(images(&read.inputs).shape(), ImageShape::flat(32, 32, 3));
+    assert_eq!(images(&read.inputs).pixels(2)[..6], [20, 2, 3, 20, 2, 3]);
+    assert_eq!(read.labels.counts()[..3], [5, 1, 1]);
+    let classes = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+    file(&folder, "batches.meta.txt", classes);
+    file(&folder, "test_batch.bin", record(8, 0));
+    options.split = Split::Test;
+    let test = read_dataset(folder.path(), &options).unwrap();
+    assert_eq!(test.labels.name(test.labels.get(0).unwrap()), "ship");
+    file(&folder, "test_batch.bin", &record(8, 0)[..99]);
+    assert!(
+        refused(folder.path(), &options)
+            .contains("test_batch.bin: not a readable CIFAR-10 file: it ends within image 1")
+    );
+    file(&folder, "test_batch.bin", record(77, 0));
+    assert!(refused(folder.path(), &options).contains("image 1 is of class 77"));
+    options.split = Split::Validation;
+    assert!(refused(folder.path(), &options).contains("there is no validation part"));
+    std::fs::remove_file(folder.path().join("data_batch_3.bin")).unwrap();
+    assert!(refused(folder.path(), &ReadOptions::default()).contains("data_batch_3.bin: cannot be opened"));
+}
+
+fn grey(folder: &TempDir, name: &str, width: u32, height: u32, value: u8) {
+    let path = file(folder, name, []);
+    image::GrayImage::from_pixel(width, height, image::Luma([value])).save(path).unwrap();
+}
+
+fn colour(folder: &TempDir, name: &str, value: [u8; 3]) {
+    let path = file(folder, name, []);
+    image::RgbImage::from_pixel(3, 2, image::Rgb(value)).save(path).unwrap();
+}
+
+#[test]
+fn image_folders() {
+    let folder = folder();
+    grey(&folder, "dog/b.png", 3, 2, 20);
+    grey(&folder, "dog/a.PNG", 3, 2, 10);
+    grey(&folder, "cat/deep/x.bmp", 3, 2, 30);
+    grey(&folder, "unlabelled/u.png", 3, 2, 40);
+    grey(&folder, "loose.png", 3, 2, 50);
+    file(&folder, "cat/notes.txt", "x");
+    file(&folder, ".hidden/x.png", "x");
+    file(&folder, "cat/.DS_Store", "x");
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let mut options = ReadOptions::default();
+    let read = read_dataset(folder.path(), &options).unwrap();
+    assert_eq!(read.row_names.as_deref().unwrap(), ["cat/deep/x.bmp", "dog/a.PNG", "dog/b.png", "unlabelled/u.png"]);
+    assert_eq!(read.skipped, ["cat/notes.txt", "empty/ (no images)", "loose.png (in no folder of a class)"]);
+    assert_eq!(images(&read.inputs).shape(), ImageShape::flat(2, 3, 1));
+    let first: Vec<u8> = (0..4).map(|i| images(&read.inputs).pixels(i)[0]).collect();
+    assert_eq!(first, [30, 10, 20, 40]);
+    assert_eq!((read.labels.names(), read.labels.counts()), (&["cat".into(), "dog".into()][..], &[1, 2][..]));
+    // One coloured image makes all coloured.
+    colour(&folder, "dog/c.jpg", [200, 100, 0]);
+    let read = read_dataset(folder.path(), &options).unwrap();
+    assert_eq!(images(&read.inputs).shape(), ImageShape::flat(2, 3, 3));
+    assert_eq!(images(&read.inputs).pixels(1)[..4], [10; 4]);
+    assert!(images(&read.inputs).pixels(3)[0].abs_diff(200) < 5);
+    assert_eq!(images(&read.inputs).pixels(4)[..3], [40; 3]);
+
+    // Labels by the name of the file; those not named are unlabelled.
+    let named = |text: &str| ReadOptions { labels_file: Some(file(&folder, "l.csv", text)), ..Default::default() };
+    let read = read_dataset(folder.path(), &named("file,label\nloose.png,bird\ndog/b.png,\ndog/a.PNG,dog\n")).unwrap();
+    assert_eq!((read.labels.names(), read.labels.len()), (&["bird".into(), "dog".into()][..], 6));
+    assert!(
+        refused(folder.path(), &named("file,label\nnone.png,x\n")).contains("row 1 names `none.png`, which is not in")
+    );
+    assert!(refused(folder.path(), &named("file,label\nloose.png,x\nloose.png,x\n")).contains("as row 1 does"));
+    assert!(refused(folder.path(), &named("label\nx\n")).contains("there are 1 labels for the 6 rows"));
+    std::fs::remove_file(folder.path().join("l.csv")).unwrap();
+
+    grey(&folder, "dog/d.png", 5, 4, 60);
+    let refusal = refused(folder.path(), &options);
+    assert_eq!(
+        refusal,
+        "dog/d.png is 4x5 pixels but cat/deep/x.bmp is 2x3; all images must be of one size: `--resize HEIGHTxWIDTH` makes them so"
+    );
+    options.resize = Some((4, 4));
+    let read = read_dataset(folder.path(), &options).unwrap();
+    assert_eq!(images(&read.inputs).shape(), ImageShape::flat(4, 4, 3));
+    let expected = Expected::Images { shape: ImageShape::flat(4, 4, 3), resize: true };
+    let rows = read_for_prediction(folder.path(), &expected, Split::Train).unwrap();
+    assert_eq!((rows.inputs.len(), rows.row_names.unwrap().last().unwrap().as_str()), (7, "unlabelled/u.png"));
+    let one = folder.path().join("loose.png");
+    assert_eq!(read_for_prediction(&one, &expected, Split::Train).unwrap().inputs.len(), 1);
+    assert!(refused(&one, &options).contains("it holds one image, but a folder of images"));
+
+    file(&folder, "dog/0.png", "this is no image");
+    let refusal = refused(folder.path(), &options);
+    assert!(refusal.starts_with("dog/0.png: not a readable image: "), "{refusal}");
+    assert!(refused(&folder.path().join("empty"), &options).contains("there are no images in the folder"));
+    assert!(refused(folder.path(), &labelled("x")).contains("an image folder has no column `x`"));
+}
+
+#[test]
+fn damaged_images_never_panic() {
+    let folder = folder();
+    for name in ["a/x.png", "a/x.jpg", "a/x.bmp"] {
+        colour(&folder, name, [200, 100, 0]);
+        let path = folder.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            for bytes in [&bytes[..], &whole[..at]] {
+                std::fs::write(&path, bytes).unwrap();
+                if let Err(error) = read_dataset(folder.path(), &ReadOptions::default()) {
+                    assert!(error.to_string().contains("a/x."), "{error}");
+                }
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn image_folders_in_parts() {
+    let folder = folder();
+    grey(&folder, "train/a/1.png", 1, 1, 1);
+    grey(&folder, "train/b/1.png", 1, 1, 2);
+    grey(&folder, "test/a/1.png", 1, 1, 3);
+    let read = |split| read_dataset(folder.path(), &ReadOptions { split, ..Default::default() });
+    assert_eq!(read(Split::Train).unwrap().row_names.unwrap(), ["train/a/1.png", "train/b/1.png"]);
+    assert_eq!(read(Split::All).unwrap().labels.counts(), [2, 1]);
+    assert_eq!(images(&read(Split::Test).unwrap().inputs).all(), [3]);
+    let error = read(Split::Validation).unwrap_err().to_string();
+    assert!(error.contains("there is no validation part (there is test/, train/)"), "{error}");
+}
+
+#[test]
+fn samples_are_data_sets() {
+    let digits = samples::digits_as_images();
+    assert_eq!((digits.inputs.len(), images(&digits.inputs).shape()), (1797, ImageShape::flat(8, 8, 1)));
+    assert_eq!(images(&digits.inputs).all().iter().max(), Some(&240));
+    let tumours = samples::breast_cancer().to_dataset();
+    assert_eq!(table(&tumours).columns().len(), 30);
+    assert_eq!(tumours.labels.counts(), [212, 357]);
+}
+
+fn data(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("MNAR_DATA").map(|root| PathBuf::from(root).join(name)).filter(|path| path.exists());
+    if path.is_none() {
+        eprintln!("skipped: MNAR_DATA names no folder with {name}");
+    }
+    path
+}
+
+#[test]
+fn real_archives() {
+    for (name, shape, n, counts) in [
+        (
+            "dermamnist/dermamnist_recon28.npz",
+            ImageShape::flat(28, 28, 3),
+            [7007, 1003, 2005],
+            &[228, 359, 769, 80, 779, 4693, 99][..],
+        ),
+        (
+            "adrenalmnist3d/adrenalmnist3d.npz",
+            ImageShape { depth: 28, height: 28, width: 28, channels: 1 },
+            [1188, 98, 298],
+            &[929, 259],
+        ),
+        ("lidc/lidc2d_28.npz", ImageShape::flat(28, 28, 1), [1016, 152, 320], &[612, 404]),
+    ] {
+        let Some(path) = data(name) else { continue };
+        for (split, n) in [Split::Train, Split::Validation, Split::Test].into_iter().zip(n) {
+            let read = read_dataset(&path, &ReadOptions { split, ..Default::default() }).unwrap();
+            assert_eq!((images(&read.inputs).shape(), read.inputs.len()), (shape, n), "{name}");
+            if split == Split::Train {
+                assert_eq!(read.labels.counts(), counts, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn real_mnist() {
+    let Some(path) = data("mnist") else { return };
+    let read = read_dataset(&path, &ReadOptions { split: Split::All, ..Default::default() }).unwrap();
+    assert_eq!((read.inputs.len(), images(&read.inputs).shape()), (70_000, ImageShape::flat(28, 28, 1)));
+    assert_eq!(read.labels.names().len(), 10);
+}
+
+#[test]
+fn real_tables() {
+    if let Some(path) = data("optdigits/optdigits.tra") {
+        // Without a header; the name says nothing, and so it is CSV.
+        let folder = folder();
+        let header: Vec<String> = (0..64).map(|i| format!("p{i}")).chain(["digit".into()]).collect();
+        let text = format!("{}\n{}", header.join(","), std::fs::read_to_string(path).unwrap());
+        let read = read_dataset(&file(&folder, "optdigits.csv", text), &labelled("digit")).unwrap();
+        assert_eq!((read.inputs.len(), read.labels.names().len()), (3823, 10));
+        let encoder = TableEncoder::fit(table(&read)).unwrap();
+        // Two pixels are never touched.
+        assert_eq!(encoder.dropped(), ["p0", "p39"]);
+        assert_eq!(encoder.encode(table(&read)).unwrap().dim(), (3823, 62));
+    }
+    if let Some(path) = data("lidc/lidc_annotations.csv") {
+        let mut options = labelled("malignancy");
+        options.ignore = vec!["patient_id".into()];
+        let read = read_dataset(&path, &options).unwrap();
+        assert_eq!((read.inputs.len(), read.labels.names()), (6859, &["1", "2", "3", "4", "5"].map(String::from)[..]));
+    }
+}
