@@ -6,6 +6,7 @@ pub mod augment;
 mod batches;
 mod checkpoint;
 pub mod consistency;
+pub mod crossfit;
 mod error;
 pub mod events;
 mod examples;

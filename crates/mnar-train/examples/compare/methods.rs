@@ -1,0 +1,121 @@
+//! The methods of the paper and ours, each from a data set to a network and a mechanism.
+
+use crate::Failure;
+use burn::tensor::Device;
+use mnar::calibrate::Calibration;
+use mnar::crossfit::FoldPlan;
+use mnar::estimate::{Estimator, LabelShift};
+use mnar::{Labels, Phi, Sample};
+use mnar_train::consistency::Consistency;
+use mnar_train::crossfit::CrossFit;
+use mnar_train::mechanism::Method;
+use mnar_train::model::{Architecture, Network};
+use mnar_train::{Examples, Job, ThresholdRule, TrainSettings, train};
+
+pub(crate) const ALL: [&str; 9] =
+    ["complete-case", "pl", "de-pl", "cadr", "me", "meg", "mle", "ours", "oracle"];
+
+/// Everything but the method.
+pub(crate) struct Setting<'a> {
+    pub(crate) examples: &'a Examples,
+    pub(crate) labels: &'a Labels,
+    pub(crate) architecture: &'a Architecture,
+    pub(crate) consistency: &'a dyn Consistency,
+    pub(crate) settings: &'a TrainSettings,
+    /// Of the networks of the folds, which see labelled rows only.
+    pub(crate) fold_settings: &'a TrainSettings,
+    pub(crate) truth: &'a Phi,
+}
+
+/// A network, and the mechanism it rests on.
+pub(crate) struct Learnt {
+    pub(crate) network: Network,
+    pub(crate) phi: Vec<f64>,
+}
+
+pub(crate) fn learn(name: &str, setting: &Setting<'_>) -> Result<Learnt, Failure> {
+    let constant = vec![setting.labels.n_labelled() as f64 / setting.labels.len() as f64; setting.labels.n_classes()];
+    match name {
+        "complete-case" => Ok(Learnt { phi: constant, ..run(setting, Method::CompleteCase, setting.fold_settings)? }),
+        "pl" => Ok(Learnt { phi: constant, ..run(setting, Method::Classical, setting.settings)? }),
+        "de-pl" => run(setting, Method::Constant, setting.settings),
+        "cadr" => {
+            let mut settings = setting.settings.clone();
+            settings.threshold.rule = ThresholdRule::Shares;
+            run(setting, Method::ClassShares { shares: None }, &settings)
+        }
+        "me" => run(setting, Method::Moments, setting.settings),
+        "meg" => run(setting, Method::MomentsGradient, setting.settings),
+        "mle" => {
+            let first = run(setting, Method::Likelihood, setting.settings)?;
+            run(setting, Method::Given(first.phi), setting.settings)
+        }
+        "ours" => {
+            let phi = cross_fitted_phi(setting)?;
+            run(setting, Method::Given(phi.as_slice().to_vec()), setting.settings)
+        }
+        "ours-refreshed" => {
+            let phi = cross_fitted_phi(setting)?;
+            let settings = TrainSettings { refresh: Some(setting.settings.epochs / 4), ..setting.settings.clone() };
+            run(setting, Method::Given(phi.as_slice().to_vec()), &settings)
+        }
+        "ipw" => {
+            let phi = cross_fitted_phi(setting)?;
+            run(setting, Method::Weighted(phi.as_slice().to_vec()), setting.fold_settings)
+        }
+        "oracle" => run(setting, Method::Given(setting.truth.as_slice().to_vec()), setting.settings),
+        other => Err(format!("there is no method `{other}`; the methods are {}", ALL.join(", ")).into()),
+    }
+}
+
+fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Result<Learnt, Failure> {
+    let device = Device::flex().autodiff();
+    let classes = setting.labels.n_classes();
+    let network = setting.architecture.build(setting.examples.shape(), classes, settings.seed, &device)?;
+    let job = Job {
+        examples: setting.examples,
+        labels: setting.labels,
+        method,
+        consistency: setting.consistency,
+        settings,
+        checkpoint: None,
+        stop: None,
+    };
+    let trained = train(network, &job, &mut ())?;
+    Ok(Learnt { network: trained.network, phi: trained.mechanism.phi().to_vec() })
+}
+
+/// phi by label shift from cross-fitted, calibrated posteriors.
+fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi, Failure> {
+    let device = Device::flex().autodiff();
+    let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
+    let folds = CrossFit {
+        architecture: setting.architecture,
+        settings: setting.fold_settings,
+        device: &device,
+        stop: None,
+    };
+    let raw = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?;
+    let bcts = Calibration::default().fit(&Sample::new(&raw, setting.labels)?)?;
+    let posteriors = bcts.apply(&raw)?;
+    Ok(LabelShift::default().estimate(&Sample::new(&posteriors, setting.labels)?)?.phi)
+}
+
+/// Accuracy and log-loss of a network.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(crate) struct Score {
+    pub(crate) accuracy: f64,
+    pub(crate) log_loss: f64,
+}
+
+pub(crate) fn score(network: &Network, examples: &Examples, rows: &[usize], y: &[usize]) -> Score {
+    let scores = mnar_train::logits(network, examples, rows);
+    let (mut right, mut loss) = (0.0, 0.0);
+    for (scores, &y) in scores.rows().into_iter().zip(y) {
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        right += f64::from(scores[y] == top);
+        loss += top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln() - scores[y];
+    }
+    let n = rows.len() as f64;
+    Score { accuracy: right / n, log_loss: loss / n }
+}

@@ -1,0 +1,72 @@
+//! Cross-fitting with a network: every row is scored by a network that has not seen its label.
+
+use crate::error::TrainError;
+use crate::examples::Examples;
+use crate::mechanism::Method;
+use crate::model::{Architecture, Classifier};
+use crate::predict::logits;
+use crate::settings::TrainSettings;
+use crate::trainer::{CheckpointPlan, Ended, Job, Observer, train};
+use crate::consistency::Entropy;
+use burn::tensor::Device;
+use mnar::crossfit::FoldPlan;
+use mnar::{Labels, PosteriorKind, Posteriors};
+use ndarray::Array2;
+use std::sync::atomic::AtomicBool;
+
+/// What a fold's network is and how it is trained.
+pub struct CrossFit<'a> {
+    /// The network.
+    pub architecture: &'a Architecture,
+    /// Its training; the mechanism plays no part.
+    pub settings: &'a TrainSettings,
+    /// Where it lives.
+    pub device: &'a Device,
+    /// Set from outside to stop.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl CrossFit<'_> {
+    /// Posteriors p(y | x, labelled) of every row, from networks trained on the labelled rows of the other folds;
+    /// `None` if it was stopped. `checkpoint` names a fold's file.
+    pub fn run(
+        &self,
+        examples: &Examples,
+        labels: &Labels,
+        plan: &FoldPlan,
+        checkpoint: &dyn Fn(usize) -> Option<CheckpointPlan>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Posteriors>, TrainError> {
+        let mut scores = Array2::zeros((labels.len(), labels.n_classes()));
+        for (fold, members) in plan.members().into_iter().enumerate() {
+            let y = labels.as_slice().iter().zip(plan.folds()).map(|(y, &f)| y.filter(|_| f as usize != fold)).collect();
+            let others = Labels::allow_degenerate(y, labels.names().to_vec())?;
+            let settings = TrainSettings { seed: self.settings.seed.wrapping_add(fold as u64), ..self.settings.clone() };
+            let network = self.architecture.build(examples.shape(), labels.n_classes(), settings.seed, self.device)?;
+            let job = Job {
+                examples,
+                labels: &others,
+                method: Method::CompleteCase,
+                consistency: &Entropy,
+                settings: &settings,
+                checkpoint: checkpoint(fold),
+                stop: self.stop,
+            };
+            let trained = train(network, &job, observer)?;
+            if trained.ended == Ended::Interrupted {
+                return Ok(None);
+            }
+            let fold_scores = logits(&trained.network, examples, &members);
+            for (&row, values) in members.iter().zip(fold_scores.rows()) {
+                scores.row_mut(row).assign(&values);
+            }
+        }
+        Ok(Some(Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)?))
+    }
+}
+
+/// Labelled posteriors from one network already trained, for rows it has not seen.
+pub fn score<M: Classifier>(network: &M, examples: &Examples, kind: PosteriorKind) -> Result<Posteriors, TrainError> {
+    let rows: Vec<usize> = (0..examples.len()).collect();
+    Ok(Posteriors::from_logits(logits(network, examples, &rows).view(), kind)?)
+}

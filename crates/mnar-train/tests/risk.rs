@@ -1,0 +1,218 @@
+//! The risk of the training loop: unbiased over all masks, its gradients right, and what a renormalised one does.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use mnar::Phi;
+use mnar::simulate::apply_mask;
+use mnar::{Class, Labels};
+use mnar_train::consistency::{Consistency, Entropy, PseudoLabels, Views};
+use mnar_train::loss::{Losses, SetShares, Stabiliser, Weighting, cross_entropy, observed_likelihood, ssl_risk};
+use mnar_train::mechanism::{Mechanism, Method};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const PHI: [f64; 3] = [0.7, 0.2, 0.45];
+const Y: [usize; 9] = [0, 1, 2, 0, 1, 1, 2, 0, 1];
+
+fn device() -> Device {
+    Device::flex().autodiff()
+}
+
+fn random<const D: usize>(shape: [usize; D], seed: u64) -> Tensor<D> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_| 4.0 * rng.random::<f32>() - 2.0).collect();
+    Tensor::from_data(TensorData::new(values, shape), &device())
+}
+
+fn vector(values: &[f64]) -> Tensor<1> {
+    let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+    let length = values.len();
+    Tensor::from_data(TensorData::new(values, [length]), &device())
+}
+
+fn ints(values: &[usize]) -> Tensor<1, Int> {
+    let values: Vec<i64> = values.iter().map(|value| *value as i64).collect();
+    let length = values.len();
+    Tensor::from_data(TensorData::new(values, [length]), &device())
+}
+
+fn number(tensor: Tensor<1>) -> f64 {
+    tensor.into_data().iter::<f32>().map(f64::from).sum()
+}
+
+/// h of every row, as the training loop asks for it.
+fn unlabelled_loss(method: &dyn Consistency, logits: &Tensor<2>) -> Tensor<1> {
+    method.loss(&Views { weak: logits.clone(), strong: None, teacher: None, thresholds: vector(&[0.4, 0.5, 0.45]) })
+}
+
+/// The whole data set as one batch of each set under a mask, through the loss of the training loop.
+fn masked_risk(logits: &Tensor<2>, mask: u32, lambda: f64, h: Option<&dyn Consistency>, renormalise: bool) -> f64 {
+    let rows = |wanted: bool| (0..Y.len()).filter(|i| (mask >> i & 1 == 1) == wanted).collect::<Vec<_>>();
+    let (labelled, unlabelled) = (rows(true), rows(false));
+    if labelled.is_empty() {
+        // No labelled row: only the unlabelled mean is left, with the whole weight.
+        return h.map_or(0.0, |h| lambda * number(unlabelled_loss(h, logits).mean()));
+    }
+    let pick = |rows: &[usize]| logits.clone().select(0, ints(rows));
+    let y: Vec<usize> = labelled.iter().map(|&i| Y[i]).collect();
+    let ell = cross_entropy(pick(&labelled), ints(&y));
+    let shares = SetShares { labelled: labelled.len() as f64 / Y.len() as f64 };
+    let h = h.map(|h| {
+        let on = |rows: &[usize]| {
+            if rows.is_empty() { vector(&[0.0]) } else { unlabelled_loss(h, &pick(rows)) }
+        };
+        (on(&labelled), on(&unlabelled))
+    });
+    let inverse = vector(&PHI.map(|phi| 1.0 / phi));
+    let inverse = if renormalise {
+        // What a class-weighted cross-entropy does: divide by the batch's sum of weights.
+        let sum: f64 = y.iter().map(|&k| 1.0 / PHI[k]).sum();
+        inverse.mul_scalar(y.len() as f64 / sum / shares.labelled)
+    } else {
+        inverse
+    };
+    number(ssl_risk(Losses { ell, y: ints(&y), h }, &Weighting::Propensity(inverse), lambda, shares))
+}
+
+/// Σ over all 2^9 masks of P(mask) · risk.
+fn expected_risk(logits: &Tensor<2>, lambda: f64, h: Option<&dyn Consistency>, renormalise: bool) -> f64 {
+    (0..1u32 << Y.len())
+        .map(|mask| {
+            let p: f64 = (0..Y.len()).map(|i| if mask >> i & 1 == 1 { PHI[Y[i]] } else { 1.0 - PHI[Y[i]] }).product();
+            p * masked_risk(logits, mask, lambda, h, renormalise)
+        })
+        .sum()
+}
+
+#[test]
+fn expectation_over_all_masks_is_the_complete_risk() {
+    let logits = random([Y.len(), 3], 1);
+    let complete = number(cross_entropy(logits.clone(), ints(&Y)).mean());
+    assert!((expected_risk(&logits, 0.0, None, false) - complete).abs() < 1e-5);
+    // With h for every row the unlabelled term has expectation 0: −(r − phi)/phi has mean 0.
+    for (lambda, h) in [(1.0, &Entropy as &dyn Consistency), (0.5, &PseudoLabels)] {
+        let expected = expected_risk(&logits, lambda, Some(h), false);
+        assert!((expected - complete).abs() < 1e-5, "{}: {expected} against {complete}", h.name());
+    }
+}
+
+#[test]
+fn a_loss_renormalised_by_batch_is_biased() {
+    let logits = random([Y.len(), 3], 1);
+    let complete = number(cross_entropy(logits.clone(), ints(&Y)).mean());
+    let renormalised = expected_risk(&logits, 0.0, None, true);
+    assert!((renormalised - complete).abs() > 1e-2, "{renormalised} against {complete}");
+}
+
+/// Two sets of rows and a linear model: the risk with everything the loop puts into it.
+fn loop_risk(theta: &Tensor<2>, method: Method) -> Tensor<1> {
+    let (x_l, x_u) = (random([6, 4], 2), random([10, 4], 3));
+    let y = [0usize, 1, 2, 0, 1, 1];
+    let shares = SetShares { labelled: 6.0 / 16.0 };
+    let logits = Tensor::cat(vec![x_l, x_u], 0).matmul(theta.clone());
+    let p = burn::tensor::activation::softmax(logits.clone(), 1);
+    let batch_shares = p.mean_dim(0).squeeze_dim::<1>(0);
+    let ell = cross_entropy(logits.clone().narrow(0, 0, 6), ints(&y));
+    let mut mechanism = Mechanism::new(method, &[2, 3, 1], 16);
+    // A loss of 0 ends the warm-up at once; the second call is past it.
+    let mut inverse = mechanism.inverse(batch_shares.clone(), 0.0, &device());
+    for _ in 0..3 {
+        inverse = mechanism.inverse(batch_shares.clone(), 0.0, &device());
+    }
+    let h = unlabelled_loss(&Entropy, &logits);
+    let h = Some((h.clone().narrow(0, 0, 6), h.narrow(0, 6, 10)));
+    ssl_risk(Losses { ell, y: ints(&y), h }, &Weighting::Propensity(inverse), 0.7, shares)
+}
+
+fn largest_gap(risk: impl Fn(&Tensor<2>) -> Tensor<1>) -> (f64, f64) {
+    let theta = random([4, 3], 4).require_grad();
+    let mut gradients = risk(&theta).backward();
+    let gradient: Vec<f32> = theta.grad_remove(&mut gradients).unwrap().into_data().iter().collect();
+    let values: Vec<f32> = theta.clone().into_data().iter().collect();
+    let step = 1e-2f32;
+    let (mut gap, mut size) = (0.0f64, 0.0f64);
+    for i in 0..values.len() {
+        let at = |shift: f32| {
+            let mut moved = values.clone();
+            moved[i] += shift;
+            number(risk(&Tensor::from_data(TensorData::new(moved, [4, 3]), &device())))
+        };
+        // Fourth-order difference: f32 leaves about 1e-5 of it.
+        let slope = (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * f64::from(step));
+        gap = gap.max((slope - f64::from(gradient[i])).abs());
+        size = size.max(slope.abs());
+    }
+    (gap, size)
+}
+
+#[test]
+fn gradients_are_finite_differences() {
+    let given = Method::Given(vec![0.5, 0.25, 0.4]);
+    let (gap, size) = largest_gap(|theta| loop_risk(theta, given.clone()));
+    assert!(gap < 2e-4 * size.max(1.0), "gap {gap} of {size}");
+    let y = [0usize, 1, 2, 0];
+    let (gap, size) = largest_gap(|theta| {
+        let (l, u) = (random([4, 4], 5).matmul(theta.clone()), random([5, 4], 6).matmul(theta.clone()));
+        observed_likelihood(l, ints(&y), u, vector(&[0.6, 0.1, 0.3]), SetShares { labelled: 4.0 / 9.0 })
+    });
+    assert!(gap < 2e-4 * size.max(1.0), "gap {gap} of {size}");
+}
+
+/// The moments with gradient: the value of 1/phi is the buffer's, its derivative the batch's. With a buffer that
+/// holds exactly the batch's shares both are those of eq:estim_moment, which finite differences can see.
+#[test]
+fn the_path_through_phi_is_differentiated() {
+    let risk = |theta: &Tensor<2>, through: bool| {
+        let (x_l, x_u) = (random([6, 4], 2), random([10, 4], 3));
+        let y = [0usize, 1, 2, 0, 1, 1];
+        let logits = Tensor::cat(vec![x_l, x_u], 0).matmul(theta.clone());
+        let shares = burn::tensor::activation::softmax(logits.clone(), 1).mean_dim(0).squeeze_dim::<1>(0);
+        let shares = if through { shares } else { shares.detach() };
+        let mut mechanism = Mechanism::new(Method::MomentsGradient, &[1, 1, 1], 16);
+        let mut inverse = shares.clone();
+        // 3,000 looks at the same batch bring the buffer within 0.99^3000 = 8e-14 of it, and past the warm-up.
+        for _ in 0..3000 {
+            inverse = mechanism.inverse(shares.clone(), 0.0, &device());
+        }
+        let ell = cross_entropy(logits.narrow(0, 0, 6), ints(&y));
+        ssl_risk(Losses { ell, y: ints(&y), h: None }, &Weighting::Propensity(inverse), 1.0, SetShares { labelled: 0.375 })
+    };
+    let (gap, size) = largest_gap(|theta| risk(theta, true));
+    assert!(gap < 1e-3 * size.max(1.0), "gap {gap} of {size}");
+    // Without the path the gradient is another one: this test can fail.
+    let (gap, size) = largest_gap(|theta| risk(theta, false));
+    assert!(gap > 1e-2 * size, "gap {gap} of {size}");
+}
+
+#[test]
+fn stabilisers_do_what_they_say() {
+    let shares = SetShares { labelled: 0.25 };
+    let inverse = vector(&[2.0, 10.0, 50.0]);
+    let labelled = vector(&[0.5, 0.3, 0.2]);
+    let values = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+    assert_eq!(values(Stabiliser::Exact.apply(inverse.clone(), labelled.clone(), shares)), [2.0, 10.0, 50.0]);
+    assert_eq!(values(Stabiliser::Clip(3.0).apply(inverse.clone(), labelled.clone(), shares)), [2.0, 10.0, 12.0]);
+    let normalised = values(Stabiliser::SelfNormalised.apply(inverse, labelled, shares));
+    let mean = 0.5 * normalised[0] + 0.3 * normalised[1] + 0.2 * normalised[2];
+    assert!((mean - 4.0).abs() < 1e-5, "{mean}");
+}
+
+/// The same number as the core's risk of a whole table.
+#[test]
+fn the_loop_and_the_core_agree() {
+    let logits = random([Y.len(), 3], 9);
+    let mask = 0b1_0110_1011u32;
+    let kept: Vec<bool> = (0..Y.len()).map(|i| mask >> i & 1 == 1).collect();
+    let complete = Labels::allow_degenerate(
+        Y.iter().map(|&k| Some(Class::from(k))).collect(),
+        ["a", "b", "c"].map(String::from).to_vec(),
+    )
+    .unwrap();
+    let labels = apply_mask(&complete, &kept).unwrap();
+    let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().map(f64::from).collect::<Vec<_>>();
+    let ell = host(cross_entropy(logits.clone(), ints(&Y)));
+    let h = host(unlabelled_loss(&Entropy, &logits));
+    let phi = Phi::new(PHI.to_vec()).unwrap();
+    let core = mnar::risk::ssl_risk(&ell, &h, labels.as_slice(), &phi, 0.8).unwrap();
+    let ours = masked_risk(&logits, mask, 0.8, Some(&Entropy), false);
+    assert!((core - ours).abs() < 1e-6, "{core} against {ours}");
+}
