@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 /// An endless walk through a set of rows in batches, each pass in a new order. A pass leaves no row out: where it
 /// ends inside a batch, the next pass fills the batch up.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub(crate) struct Walk {
     rows: Vec<usize>,
     batch: usize,
     seed: u64,
@@ -18,23 +18,23 @@ pub struct Walk {
 
 impl Walk {
     /// Batches of `batch` rows, or of all rows where there are fewer.
-    pub fn new(rows: Vec<usize>, batch: usize, seed: u64) -> Self {
+    pub(crate) fn new(rows: Vec<usize>, batch: usize, seed: u64) -> Self {
         let batch = batch.clamp(1, rows.len().max(1));
         Self { rows, batch, seed, pass: None, order: Vec::new() }
     }
 
     /// Steps of one pass.
-    pub fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         (self.rows.len() / self.batch).max(1) as u64
     }
 
     /// Are there no rows at all?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// The rows of a step, counted from 0.
-    pub fn rows(&mut self, step: u64) -> Vec<usize> {
+    pub(crate) fn rows(&mut self, step: u64) -> Vec<usize> {
         if self.rows.is_empty() {
             return Vec::new();
         }

@@ -58,7 +58,11 @@ impl Checkpoint {
             .map_err(|error| TrainError::BadFile { path: path.to_owned(), what: error.to_string() })?;
         let mut tensors: Vec<Named> = self.network;
         tensors.iter_mut().for_each(|tensor| tensor.name = format!("network/{}", tensor.name));
-        let lists = [("first", &self.optimiser.first), ("second", &self.optimiser.second), ("average", &self.optimiser.average)];
+        let lists = [
+            ("first", &self.optimiser.first),
+            ("second", &self.optimiser.second),
+            ("average", &self.optimiser.average),
+        ];
         let best = self.best.as_ref().map(|best| ("best", best));
         for (list, vectors) in lists.into_iter().chain(best) {
             tensors.extend(vectors.iter().enumerate().map(|(i, values)| Named {

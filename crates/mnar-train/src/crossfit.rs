@@ -1,5 +1,6 @@
 //! Cross-fitting with a network: every row is scored by a network that has not seen its label.
 
+use crate::consistency::Entropy;
 use crate::error::TrainError;
 use crate::examples::Examples;
 use crate::mechanism::Method;
@@ -7,7 +8,6 @@ use crate::model::{Architecture, Classifier};
 use crate::predict::logits;
 use crate::settings::TrainSettings;
 use crate::trainer::{CheckpointPlan, Ended, Job, Observer, train};
-use crate::consistency::Entropy;
 use burn::tensor::Device;
 use mnar::crossfit::FoldPlan;
 use mnar::{Labels, PosteriorKind, Posteriors};
@@ -39,9 +39,11 @@ impl CrossFit<'_> {
     ) -> Result<Option<Posteriors>, TrainError> {
         let mut scores = Array2::zeros((labels.len(), labels.n_classes()));
         for (fold, members) in plan.members().into_iter().enumerate() {
-            let y = labels.as_slice().iter().zip(plan.folds()).map(|(y, &f)| y.filter(|_| f as usize != fold)).collect();
+            let y =
+                labels.as_slice().iter().zip(plan.folds()).map(|(y, &f)| y.filter(|_| f as usize != fold)).collect();
             let others = Labels::allow_degenerate(y, labels.names().to_vec())?;
-            let settings = TrainSettings { seed: self.settings.seed.wrapping_add(fold as u64), ..self.settings.clone() };
+            let settings =
+                TrainSettings { seed: self.settings.seed.wrapping_add(fold as u64), ..self.settings.clone() };
             let network = self.architecture.build(examples.shape(), labels.n_classes(), settings.seed, self.device)?;
             let job = Job {
                 examples,

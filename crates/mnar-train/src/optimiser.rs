@@ -126,7 +126,8 @@ impl Stepper<'_> {
         let first = &mut self.state.first[i];
         match self.optimiser {
             Optimiser::Sgd { momentum, nesterov, weight_decay } => {
-                let work = values.par_chunks_mut(chunk).zip(gradient.par_chunks(chunk)).zip(first.par_chunks_mut(chunk));
+                let work =
+                    values.par_chunks_mut(chunk).zip(gradient.par_chunks(chunk)).zip(first.par_chunks_mut(chunk));
                 work.for_each(|((values, gradient), velocity)| {
                     for ((value, gradient), velocity) in values.iter_mut().zip(gradient).zip(velocity) {
                         let gradient = gradient + weight_decay * *value;
@@ -141,7 +142,8 @@ impl Stepper<'_> {
                 let correction = 1.0 / (1.0 - beta2.powi(t)).sqrt();
                 let shrink = 1.0 - self.learning_rate as f32 * weight_decay;
                 let second = &mut self.state.second[i];
-                let work = values.par_chunks_mut(chunk).zip(gradient.par_chunks(chunk)).zip(first.par_chunks_mut(chunk));
+                let work =
+                    values.par_chunks_mut(chunk).zip(gradient.par_chunks(chunk)).zip(first.par_chunks_mut(chunk));
                 work.zip(second.par_chunks_mut(chunk)).for_each(|(((values, gradient), first), second)| {
                     for (((value, gradient), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
                         *m = beta1 * *m + (1.0 - beta1) * gradient;
@@ -169,5 +171,5 @@ impl Stepper<'_> {
 
 fn into_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     let data = tensor.into_data();
-    data.into_vec::<f32>().expect("networks are made of f32")
+    data.try_into_vec::<f32>().expect("networks are made of f32")
 }

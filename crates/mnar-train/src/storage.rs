@@ -26,7 +26,8 @@ pub fn write(path: &Path, tensors: &[Named], text: String) -> Result<(), TrainEr
 /// Reads tensors and their text.
 pub fn read(path: &Path) -> Result<(Vec<Named>, String), TrainError> {
     let data = std::fs::read(path).map_err(TrainError::io(path))?;
-    let damaged = |error: safetensors::SafeTensorError| bad(path, format!("is damaged or no safetensors file: {error}"));
+    let damaged =
+        |error: safetensors::SafeTensorError| bad(path, format!("is damaged or no safetensors file: {error}"));
     let (_, header) = SafeTensors::read_metadata(&data).map_err(damaged)?;
     let text = header.metadata().as_ref().and_then(|metadata| metadata.get("mnar")).cloned();
     let text = text.ok_or_else(|| bad(path, "was not written by mnar".to_owned()))?;

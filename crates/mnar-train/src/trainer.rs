@@ -231,7 +231,12 @@ impl<'a, M: Classifier> Run<'a, M> {
     /// What a checkpoint must agree with to be this run's.
     fn fingerprint(&self) -> String {
         let settings = serde_json::to_string(&(self.job.settings, &self.job.method, self.job.consistency.name()));
-        format!("{} rows, {:?} labels, {}", self.job.labels.len(), self.job.labels.counts(), settings.unwrap_or_default())
+        format!(
+            "{} rows, {:?} labels, {}",
+            self.job.labels.len(),
+            self.job.labels.counts(),
+            settings.unwrap_or_default()
+        )
     }
 
     fn save(&mut self) -> Result<(), TrainError> {
@@ -255,7 +260,11 @@ impl<'a, M: Classifier> Run<'a, M> {
     /// The network with the averaged weights, without gradients.
     fn averaged(&self) -> M {
         let network = self.network.as_ref().expect("a network outside of steps").valid();
-        if self.optimiser.average.is_empty() { network } else { parameters::with_values(network, &self.optimiser.average) }
+        if self.optimiser.average.is_empty() {
+            network
+        } else {
+            parameters::with_values(network, &self.optimiser.average)
+        }
     }
 
     fn step(&mut self) -> Result<(), TrainError> {
@@ -280,7 +289,8 @@ impl<'a, M: Classifier> Run<'a, M> {
     fn risk(&mut self, network: &M, step: u64) -> Result<Tensor<1>, TrainError> {
         let method = &self.job.method;
         let labelled = self.labelled.rows(step);
-        let with_unlabelled = (method.uses_unlabelled() || *method == Method::Likelihood) && !self.unlabelled.is_empty();
+        let with_unlabelled =
+            (method.uses_unlabelled() || *method == Method::Likelihood) && !self.unlabelled.is_empty();
         let unlabelled = if with_unlabelled { self.unlabelled.rows(step) } else { Vec::new() };
         let consistency = method.uses_unlabelled() && with_unlabelled;
         let needs = if consistency { self.job.consistency.needs() } else { Default::default() };
@@ -312,7 +322,8 @@ impl<'a, M: Classifier> Run<'a, M> {
                 let inverse = self.inverse_phi(&weak_scores, n_l, &ell);
                 let labelled_shares: Vec<f64> = self.job.labels.counts().iter().map(|&count| count as f64).collect();
                 let n_labelled = self.job.labels.n_labelled() as f64;
-                let labelled_shares = tensor(&labelled_shares.iter().map(|c| c / n_labelled).collect::<Vec<_>>(), &self.device);
+                let labelled_shares =
+                    tensor(&labelled_shares.iter().map(|c| c / n_labelled).collect::<Vec<_>>(), &self.device);
                 Weighting::Propensity(self.job.settings.stabiliser.apply(inverse, labelled_shares, self.shares))
             }
         };
@@ -333,7 +344,11 @@ impl<'a, M: Classifier> Run<'a, M> {
     /// The averaged weights in the middle of a step, when the network is held by the step.
     fn averaged_of(&self, network: &M) -> M {
         let network = network.valid();
-        if self.optimiser.average.is_empty() { network } else { parameters::with_values(network, &self.optimiser.average) }
+        if self.optimiser.average.is_empty() {
+            network
+        } else {
+            parameters::with_values(network, &self.optimiser.average)
+        }
     }
 
     fn batch(&self, rows: &[usize], view: View, purpose: Purpose, step: u64) -> Tensor<2> {

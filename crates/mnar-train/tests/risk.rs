@@ -174,7 +174,12 @@ fn the_path_through_phi_is_differentiated() {
             inverse = mechanism.inverse(shares.clone(), 0.0, &device());
         }
         let ell = cross_entropy(logits.narrow(0, 0, 6), ints(&y));
-        ssl_risk(Losses { ell, y: ints(&y), h: None }, &Weighting::Propensity(inverse), 1.0, SetShares { labelled: 0.375 })
+        ssl_risk(
+            Losses { ell, y: ints(&y), h: None },
+            &Weighting::Propensity(inverse),
+            1.0,
+            SetShares { labelled: 0.375 },
+        )
     };
     let (gap, size) = largest_gap(|theta| risk(theta, true));
     assert!(gap < 1e-3 * size.max(1.0), "gap {gap} of {size}");

@@ -12,8 +12,7 @@ use mnar_train::mechanism::Method;
 use mnar_train::model::{Architecture, Network};
 use mnar_train::{Examples, Job, ThresholdRule, TrainSettings, train};
 
-pub(crate) const ALL: [&str; 9] =
-    ["complete-case", "pl", "de-pl", "cadr", "me", "meg", "mle", "ours", "oracle"];
+pub(crate) const ALL: [&str; 9] = ["complete-case", "pl", "de-pl", "cadr", "me", "meg", "mle", "ours", "oracle"];
 
 /// Everything but the method.
 pub(crate) struct Setting<'a> {
@@ -89,12 +88,8 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
 fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi, Failure> {
     let device = Device::flex().autodiff();
     let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
-    let folds = CrossFit {
-        architecture: setting.architecture,
-        settings: setting.fold_settings,
-        device: &device,
-        stop: None,
-    };
+    let folds =
+        CrossFit { architecture: setting.architecture, settings: setting.fold_settings, device: &device, stop: None };
     let raw = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?;
     let bcts = Calibration::default().fit(&Sample::new(&raw, setting.labels)?)?;
     let posteriors = bcts.apply(&raw)?;

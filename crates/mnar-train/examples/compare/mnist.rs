@@ -95,7 +95,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             };
             println!(
                 "{:<15} {:>4} {:>8.2}% {:>9.4} {:>9.4} {:>8.1}",
-                row.method, seed, 100.0 * total.accuracy, total.log_loss, row.phi_normalised_mse, seconds
+                row.method,
+                seed,
+                100.0 * total.accuracy,
+                total.log_loss,
+                row.phi_normalised_mse,
+                seconds
             );
             rows.push(row);
         }

@@ -39,10 +39,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let seeds = options.number("seeds", 10)?;
     let methods = options.list("methods").unwrap_or_else(|| METHODS.map(String::from).to_vec());
     let wanted = options.list("sets");
-    let sets = [optdigits(&folder)?, sample("breast cancer", mnar_data::samples::breast_cancer(), vec![0.6, 0.1]), pneumonia(&folder)?];
+    let sets = [
+        optdigits(&folder)?,
+        sample("breast cancer", mnar_data::samples::breast_cancer(), vec![0.6, 0.1]),
+        pneumonia(&folder)?,
+    ];
     println!("{:<14} {:<5} {:<14} {:>16} {:>18} {:>8}", "data", "", "method", "accuracy", "log-loss", "MSE phi");
     let mut rows = Vec::new();
-    for set in sets.iter().filter(|set| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == set.name))) {
+    for set in sets.iter().filter(|set| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|name| name == set.name)))
+    {
         let shares: f64 = set.y.iter().map(|&k| set.phi[k]).sum::<f64>() / set.y.len() as f64;
         for (mechanism, phi) in [("MNAR", set.phi.clone()), ("MCAR", vec![shares; set.phi.len()])] {
             for method in &methods {
@@ -58,10 +63,27 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
                 let phi_normalised_mse = moments(errors.into_iter()).0;
                 println!(
                     "{:<14} {:<5} {:<14} {:>8.2}% ±{:>5.2} {:>9.4} ±{:>7.4} {:>8.4}",
-                    set.name, mechanism, method, 100.0 * accuracy, 100.0 * accuracy_sd, log_loss, log_loss_sd, phi_normalised_mse
+                    set.name,
+                    mechanism,
+                    method,
+                    100.0 * accuracy,
+                    100.0 * accuracy_sd,
+                    log_loss,
+                    log_loss_sd,
+                    phi_normalised_mse
                 );
                 let method = method.clone();
-                rows.push(Row { data: set.name, mechanism, method, seeds, accuracy, accuracy_sd, log_loss, log_loss_sd, phi_normalised_mse });
+                rows.push(Row {
+                    data: set.name,
+                    mechanism,
+                    method,
+                    seeds,
+                    accuracy,
+                    accuracy_sd,
+                    log_loss,
+                    log_loss_sd,
+                    phi_normalised_mse,
+                });
             }
         }
     }
@@ -79,15 +101,18 @@ fn one(set: &Complete, truth: &Phi, method: &str, seed: u64) -> Result<(crate::m
     let epochs = (1500 / steps).clamp(20, 300);
     let settings = TrainSettings { epochs, seed, ..Default::default() };
     let fold_settings = TrainSettings { epochs: epochs / 2, ..settings.clone() };
-    let learnt = learn(method, &Setting {
-        examples: &examples,
-        labels: &labels,
-        architecture: &Architecture::Mlp { hidden: vec![128] },
-        consistency: &PseudoLabels,
-        settings: &settings,
-        fold_settings: &fold_settings,
-        truth,
-    })?;
+    let learnt = learn(
+        method,
+        &Setting {
+            examples: &examples,
+            labels: &labels,
+            architecture: &Architecture::Mlp { hidden: vec![128] },
+            consistency: &PseudoLabels,
+            settings: &settings,
+            fold_settings: &fold_settings,
+            truth,
+        },
+    )?;
     // The whole population, labelled rows included: what the risk is the risk of.
     let all: Vec<usize> = (0..set.y.len()).collect();
     let error = Phi::new(learnt.phi.clone())?.normalised_mse(truth);

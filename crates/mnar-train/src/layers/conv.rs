@@ -12,9 +12,9 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::module::{Module, Param};
+use burn::tensor::Tensor;
 use burn::tensor::module::conv3d;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::Tensor;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
@@ -81,7 +81,8 @@ fn tracked(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window) -> 
     let x = x.try_into_primitive::<Tracked>().expect(same);
     let weight = weight.try_into_primitive::<Tracked>().expect(same);
     let bias = bias.try_into_primitive::<Tracked>().expect(same);
-    let step = Convolution.prepare::<NoCheckpointing>([x.node(), weight.node(), bias.node()]).compute_bound().stateful();
+    let step =
+        Convolution.prepare::<NoCheckpointing>([x.node(), weight.node(), bias.node()]).compute_bound().stateful();
     let (x, weight) = (contiguous(x.into_primitive()), contiguous(weight.into_primitive()));
     let output = forward(&x, &weight, &contiguous(bias.into_primitive()), window);
     Tensor::from_primitive::<Tracked>(match step {
@@ -103,7 +104,8 @@ impl Backward<Flex, 3> for Convolution {
         let (dy, sizes) = (values(&output_gradient), Sizes::of(&x, &weight, window));
         if let Some(node) = x_node {
             let gradient = input_gradient(dy, values(&weight), window, sizes);
-            gradients.register::<Flex>(node.id, tensor(gradient, &[sizes.n, window.input_pixels() * sizes.channels_in]));
+            gradients
+                .register::<Flex>(node.id, tensor(gradient, &[sizes.n, window.input_pixels() * sizes.channels_in]));
         }
         if let Some(node) = weight_node {
             let gradient = weight_gradient(values(&x), dy, window, sizes);

@@ -90,7 +90,9 @@ impl Blocks {
             .zip(winners.par_chunks_mut(self.output_length()))
             .zip(x.par_chunks(self.input_length()))
             .for_each(|((output, winners), x)| {
-                for (block, (output, winners)) in output.chunks_exact_mut(c).zip(winners.chunks_exact_mut(c)).enumerate() {
+                for (block, (output, winners)) in
+                    output.chunks_exact_mut(c).zip(winners.chunks_exact_mut(c)).enumerate()
+                {
                     let (z, y, column) = (block / (oh * ow), block / ow % oh, block % ow);
                     debug_assert!(z < od);
                     for (dz, dy, dx) in offsets([sd, sh, sw]) {

@@ -55,7 +55,9 @@ impl Architecture {
             InputShape::Row(_) => Self::Mlp { hidden: vec![128] },
             InputShape::Image(image) if image.depth > 1 => Self::Cnn3d,
             InputShape::Image(image) if image.height < 12 || image.width < 12 => Self::Mlp { hidden: vec![128] },
-            InputShape::Image(image) if image.height > 28 && image.channels > 1 => Self::WideResNet { depth: 28, width: 2 },
+            InputShape::Image(image) if image.height > 28 && image.channels > 1 => {
+                Self::WideResNet { depth: 28, width: 2 }
+            }
             InputShape::Image(image) if image.channels > 1 => Self::MedMnistCnn,
             InputShape::Image(_) => Self::MnistCnn,
         }
