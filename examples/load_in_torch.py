@@ -1,0 +1,79 @@
+"""A model trained by `mnar fit`, in PyTorch: the module with its weights, and its predictions.
+
+    pip install numpy safetensors torch
+    python examples/load_in_torch.py RUN/model                # the module
+    python examples/load_in_torch.py RUN/model images.npy     # and p(y|x) of every row
+
+The array holds bytes, one image a row (n x height x width, and x channels for colour; volumes have their depth before
+the height), or numbers that are encoded already, one row each. Images go into the module channels first, as PyTorch
+has them; mnar keeps channels last, so convolutions and the first dense layer after them are turned here.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch_networks import Mlp, build
+
+
+def fill(network, tensors):
+    """Puts mnar's tensors, by name, into the network."""
+    mlps = [(path, module) for path, module in network.named_modules() if isinstance(module, Mlp)]
+    flattened = {f"{path}.layers.0.weight".lstrip("."): mlp.channels for path, mlp in mlps}
+    old, new = network.state_dict(), {}
+    for name, values in tensors.items():
+        # `MnistCnn.conv1.weight`: the variant of an enum comes first; fields are written small.
+        name = name.partition(".")[2] if name[0].isupper() else name
+        name = name.replace(".gamma", ".weight").replace(".beta", ".bias")
+        if name not in old:
+            sys.exit(f"`{name}` is no tensor of this network")
+        out, *rest = shape = old[name].shape
+        if rest:
+            # mnar: (kernel pixels and inputs, channels fastest) x outputs.
+            if values.shape != (math.prod(rest), out):
+                sys.exit(f"`{name}` has shape {tuple(values.shape)}, not {(math.prod(rest), out)}")
+            channels = rest[0] if len(rest) > 1 else flattened.get(name, 1)
+            values = values.reshape(-1, channels, out).permute(2, 1, 0).reshape(shape)
+        new[name] = values
+    missing = [name for name in network.load_state_dict(new, strict=False).missing_keys if "num_batches" not in name]
+    if missing:
+        sys.exit(f"the file holds no {', '.join(missing)}")
+
+
+def load(folder):
+    """The network, ready to predict, and what model.json says."""
+    model = json.loads((Path(folder) / "model.json").read_text())
+    network = build(model["architecture"], model["input"], len(model["classes"]))
+    fill(network, load_file(Path(folder) / "weights.safetensors"))
+    return network.eval(), model
+
+
+def encode(rows, model):
+    """Network input from bytes (scaled here) or from numbers that are scaled already; channels first."""
+    x = torch.from_numpy(np.ascontiguousarray(rows))
+    if "row" in model["input"]:
+        return x.float()
+    shape = [model["input"]["image"][axis] for axis in ("depth", "height", "width", "channels")]
+    x = x.reshape(len(x), *shape).float()
+    if rows.dtype == np.uint8:
+        x = (x / 255 - torch.tensor(model["encoding"]["mean"])) / torch.tensor(model["encoding"]["sd"])
+    x = x.movedim(-1, 1)
+    return x.squeeze(2) if shape[0] == 1 else x
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    network, model = load(sys.argv[1])
+    print(network)
+    if len(sys.argv) == 3:
+        with torch.inference_mode():
+            batches = encode(np.load(sys.argv[2]), model).split(256)
+            probabilities = torch.cat([network(batch).softmax(1) for batch in batches])
+        print(",".join(f"p_{name}" for name in model["classes"]))
+        for row in probabilities.tolist():
+            print(",".join(f"{p:.6f}" for p in row))
