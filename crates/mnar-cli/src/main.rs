@@ -19,6 +19,8 @@ enum Outcome {
     Done,
     /// The test rejects, and `--fail-on-reject` asks to be told.
     Rejected,
+    /// Ctrl-C: everything done so far is kept.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -27,16 +29,20 @@ fn main() -> ExitCode {
         Command::Demo(args) => (None, cmd::demo::run(args)),
         Command::Estimate(args) => (Some(args.table.table.clone()), cmd::estimate::run(args)),
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
+        Command::Fit(args) => (Some(args.data.data.clone()), cmd::fit::run(*args)),
+        Command::Predict(args) => (Some(args.data.clone()), cmd::predict::run(args)),
         Command::Simulate(args) => (Some(args.table.clone()), cmd::simulate::run(args)),
     };
     // The statistics know rows and classes but no files; readers name the file themselves.
     let result = match (table, result) {
-        (Some(table), Err(error)) if error.is::<mnar::Error>() => Err(error.context(table.display().to_string())),
+        (Some(table), Err(error)) if speaks_of_rows(&error) => Err(error.context(table.display().to_string())),
         (_, result) => result,
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Rejected) => ExitCode::from(1),
+        // What a shell reports for a program that Ctrl-C ended.
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         // `mnar ... | head` closes the pipe early, and that is fine.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -44,6 +50,14 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn speaks_of_rows(error: &anyhow::Error) -> bool {
+    error.is::<mnar::Error>()
+        || matches!(
+            error.downcast_ref(),
+            Some(mnar_train::TrainError::Statistics(_) | mnar_train::TrainError::WrongInput { .. })
+        )
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

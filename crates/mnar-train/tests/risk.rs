@@ -113,7 +113,6 @@ fn loop_risk(theta: &Tensor<2>, method: Method) -> Tensor<1> {
     let batch_shares = p.mean_dim(0).squeeze_dim::<1>(0);
     let ell = cross_entropy(logits.clone().narrow(0, 0, 6), ints(&y));
     let mut mechanism = Mechanism::new(method, &[2, 3, 1], 16);
-    // A loss of 0 ends the warm-up at once; the second call is past it.
     let mut inverse = mechanism.inverse(batch_shares.clone(), 0.0, &device());
     for _ in 0..3 {
         inverse = mechanism.inverse(batch_shares.clone(), 0.0, &device());
@@ -169,7 +168,7 @@ fn the_path_through_phi_is_differentiated() {
         let shares = if through { shares } else { shares.detach() };
         let mut mechanism = Mechanism::new(Method::MomentsGradient, &[1, 1, 1], 16);
         let mut inverse = shares.clone();
-        // 3,000 looks at the same batch bring the buffer within 0.99^3000 = 8e-14 of it, and past the warm-up.
+        // 3,000 looks at the same batch bring the buffer within 0.99^3000 = 8e-14 of it; a loss of 0 is full trust.
         for _ in 0..3000 {
             inverse = mechanism.inverse(shares.clone(), 0.0, &device());
         }

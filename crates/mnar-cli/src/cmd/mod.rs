@@ -2,5 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod estimate;
+pub(crate) mod fit;
+pub(crate) mod predict;
 pub(crate) mod simulate;
 pub(crate) mod test;

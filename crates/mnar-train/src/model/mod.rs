@@ -36,8 +36,10 @@ pub enum Architecture {
     /// The paper's network for MNIST: conv 5×5 (6), pool, conv 5×5 (16), pool, 120, 84, K.
     MnistCnn,
     /// The paper's network for MedMNIST: five 3×3 convolutions with batch norm, 128, 128, K.
+    #[serde(rename = "medmnist-cnn")]
     MedMnistCnn,
     /// A wide residual network.
+    #[serde(rename = "wide-resnet")]
     WideResNet {
         /// Layers: 6 m + 4.
         depth: usize,
@@ -73,6 +75,11 @@ impl Architecture {
             Self::WideResNet { .. } => "wide-resnet",
             Self::Cnn3d => "cnn3d",
         }
+    }
+
+    /// Can it be built for these inputs?
+    pub fn check(&self, shape: InputShape, classes: usize) -> Result<(), TrainError> {
+        self.build(shape, classes, 0, &Device::flex()).map(|_| ())
     }
 
     /// The network with random weights.

@@ -1,0 +1,130 @@
+//! `mnar fit`: from a file to a model that informative labels do not fool.
+
+mod progress;
+mod resolve;
+mod text;
+
+use crate::Outcome;
+use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
+use crate::output;
+use anyhow::{Context as _, Result, bail};
+use mnar_data::{ReadOptions, read_dataset};
+use mnar_train::fit::{FitSettings, fit};
+use mnar_train::{InputShape, device};
+use progress::Terminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const SETTINGS: &str = "settings.toml";
+
+pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
+    let file = match &args.settings {
+        None => FitOptions::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            toml::from_str(&text).with_context(|| path.display().to_string())?
+        }
+    };
+    let options = args.options.or(file);
+    let folder = args.out.clone().unwrap_or_else(|| default_folder(&args.data.data));
+    check_folder(&folder, args.resume)?;
+    let device = match args.device {
+        DeviceName::Cpu => device::cpu(),
+        DeviceName::Cuda => device::cuda()?,
+        DeviceName::Wgpu => device::wgpu()?,
+    };
+    let dataset = read_dataset(&args.data.data, &read_options(&args.data)?)?;
+    if !dataset.skipped.is_empty() && !args.quiet {
+        let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();
+        let more = if dataset.skipped.len() > 3 { ", ..." } else { "" };
+        eprintln!("skipped {} that are no images: {}{more}", dataset.skipped.len(), shown.join(", "));
+    }
+    let shape = match &dataset.inputs {
+        mnar_data::Inputs::Images(images) => InputShape::Image(images.shape()),
+        mnar_data::Inputs::Table(table) => InputShape::Row(table.columns().len()),
+    };
+    let settings = resolve::settings(&options, shape, &dataset.labels)?;
+    // Nothing can be estimated from a single class or none; say so before any folder is made.
+    settings.train.check()?;
+    if dataset.labels.n_unlabelled() > 0 {
+        mnar::Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
+        mnar::crossfit::FoldPlan::for_labels(&dataset.labels, settings.folds, settings.train.seed)?;
+    }
+    settings.architecture.check(shape, dataset.labels.n_classes())?;
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    write_settings(&folder.join(SETTINGS), &settings)?;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = stop.clone();
+    // A second Ctrl-C ends at once; checkpoints are written whole or not at all.
+    ctrlc::set_handler(move || {
+        if handler.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    })?;
+    let mut terminal = Terminal::new(&folder, args.quiet);
+    let report = fit(dataset, &settings, &folder, &device, Some(&stop), &mut terminal)?;
+    terminal.clear();
+    let Some(report) = report else {
+        eprintln!(
+            "stopped; everything done so far is in {}.\nGo on with the same command and --resume.",
+            folder.display()
+        );
+        return Ok(Outcome::Interrupted);
+    };
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Text => output::print(&text::text(&report, &folder))?,
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn read_options(args: &DataArgs) -> Result<ReadOptions> {
+    Ok(ReadOptions {
+        label: args.label.clone(),
+        labels_file: args.labels.clone(),
+        split: mnar_data::Split::Train,
+        ignore: args.ignore.clone(),
+        missing: args.missing.clone(),
+        categorical: args.categorical.clone(),
+        resize: args.resize.as_deref().map(size).transpose()?,
+    })
+}
+
+fn size(text: &str) -> Result<(usize, usize)> {
+    let parsed = text.split_once('x').and_then(|(h, w)| Some((h.trim().parse().ok()?, w.trim().parse().ok()?)));
+    match parsed {
+        Some((height, width)) if height > 0 && width > 0 => Ok((height, width)),
+        _ => bail!("--resize is `{text}`, but must be HEIGHTxWIDTH in pixels, such as 28x28"),
+    }
+}
+
+fn default_folder(data: &Path) -> PathBuf {
+    let name = data.file_stem().map_or_else(|| "mnar".into(), |name| name.to_string_lossy().into_owned());
+    PathBuf::from(format!("{name}-run"))
+}
+
+fn check_folder(folder: &Path, resume: bool) -> Result<()> {
+    let there = folder.join(SETTINGS).exists();
+    if folder.join("report.json").exists() {
+        bail!("{} holds a finished run; choose another folder with --out", folder.display());
+    }
+    if there && !resume {
+        bail!("{} holds an unfinished run; go on with --resume, or choose another folder with --out", folder.display());
+    }
+    if !there && resume {
+        bail!("{} holds no run to go on with; leave out --resume, or name its folder with --out", folder.display());
+    }
+    if !there && folder.is_dir() && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        bail!("{} is not empty; choose another folder with --out", folder.display());
+    }
+    Ok(())
+}
+
+fn write_settings(path: &Path, settings: &FitSettings) -> Result<()> {
+    use std::io::Write;
+    let mut file = mnar_data::AtomicFile::create(path)?;
+    file.write_all(toml::to_string_pretty(settings)?.as_bytes())?;
+    Ok(file.commit()?)
+}

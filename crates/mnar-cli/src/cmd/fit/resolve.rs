@@ -1,0 +1,200 @@
+//! From what was set to every setting: flags, then the TOML file, then what suits the data.
+
+use crate::args::{
+    AugmentArg, ConsistencyArg, CrossFitArg, FitMethod, FitOptions, NetworkArg, OptimiserArg, ScheduleArg, ThresholdArg,
+};
+use crate::plan;
+use anyhow::{Result, bail};
+use mnar::Labels;
+use mnar_train::augment::Augment;
+use mnar_train::fit::{ConsistencyName, CrossFitWith, FitSettings, MethodName};
+use mnar_train::loss::Stabiliser;
+use mnar_train::model::Architecture;
+use mnar_train::optimiser::Optimiser;
+use mnar_train::{InputShape, Schedule, Threshold, ThresholdRule, TrainSettings};
+
+impl FitOptions {
+    /// These, and where they are silent the others.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            method: self.method.or(other.method),
+            consistency: self.consistency.or(other.consistency),
+            network: self.network.or(other.network),
+            hidden: self.hidden.or(other.hidden),
+            phi: self.phi.or(other.phi),
+            shares: self.shares.or(other.shares),
+            epochs: self.epochs.or(other.epochs),
+            batch_labelled: self.batch_labelled.or(other.batch_labelled),
+            batch_unlabelled: self.batch_unlabelled.or(other.batch_unlabelled),
+            learning_rate: self.learning_rate.or(other.learning_rate),
+            optimiser: self.optimiser.or(other.optimiser),
+            schedule: self.schedule.or(other.schedule),
+            averaging: self.averaging.or(other.averaging),
+            lambda: self.lambda.or(other.lambda),
+            threshold: self.threshold.or(other.threshold),
+            threshold_rule: self.threshold_rule.or(other.threshold_rule),
+            validation: self.validation.or(other.validation),
+            patience: self.patience.or(other.patience),
+            clip_weights: self.clip_weights.or(other.clip_weights),
+            augment: self.augment.or(other.augment),
+            refresh: self.refresh.or(other.refresh),
+            cross_fit: self.cross_fit.or(other.cross_fit),
+            folds: self.folds.or(other.folds),
+            replicates: self.replicates.or(other.replicates),
+            permutations: self.permutations.or(other.permutations),
+            no_baseline: self.no_baseline.or(other.no_baseline),
+            seed: self.seed.or(other.seed),
+        }
+    }
+}
+
+/// Steps that training takes unless told.
+const STEPS: usize = 3000;
+/// Numbers of a table up to which the bootstrap refits its classifier unless told.
+const BOOTSTRAP_NUMBERS: usize = 2_000_000;
+
+pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels) -> Result<FitSettings> {
+    let method = match options.method.unwrap_or(FitMethod::LabelShift) {
+        FitMethod::LabelShift => MethodName::LabelShift,
+        FitMethod::Me => MethodName::Me,
+        FitMethod::Meg => MethodName::Meg,
+        FitMethod::Mle => MethodName::Mle,
+        FitMethod::Cadr => MethodName::Cadr,
+        FitMethod::DePl => MethodName::DePl,
+        FitMethod::Pl => MethodName::Pl,
+        FitMethod::CompleteCase => MethodName::CompleteCase,
+        FitMethod::Ipw => MethodName::Ipw,
+        FitMethod::Oracle => MethodName::Oracle,
+        FitMethod::KnownShares => MethodName::KnownShares,
+    };
+    let by_class = |flag: &str, text: &Option<String>| {
+        text.as_ref().map(|text| plan::by_class(flag, std::slice::from_ref(text), labels.names())).transpose()
+    };
+    let phi = by_class("--phi", &options.phi)?;
+    let shares = by_class("--shares", &options.shares)?;
+    if (method == MethodName::Oracle) != phi.is_some() {
+        bail!("--phi and --method oracle go together: the known mechanism, one probability a class");
+    }
+    if let Some(phi) = &phi {
+        mnar::Phi::new(phi.clone())?;
+    }
+    if shares.is_some() && !matches!(method, MethodName::KnownShares | MethodName::Cadr) {
+        bail!("--shares goes with --method known-shares or cadr");
+    }
+    if method == MethodName::KnownShares && shares.is_none() {
+        bail!("--method known-shares needs --shares: the class shares of the whole population");
+    }
+    if let Some(shares) = &shares
+        && (shares.iter().any(|share| !(*share > 0.0)) || (shares.iter().sum::<f64>() - 1.0).abs() > 1e-6)
+    {
+        bail!("--shares must be positive and sum to 1, but sum to {}", shares.iter().sum::<f64>());
+    }
+    let consistency = match options.consistency.unwrap_or(ConsistencyArg::PseudoLabels) {
+        ConsistencyArg::PseudoLabels => ConsistencyName::PseudoLabels,
+        ConsistencyArg::Entropy => ConsistencyName::Entropy,
+        ConsistencyArg::Fixmatch => ConsistencyName::Fixmatch,
+    };
+    let image = match shape {
+        InputShape::Image(image) => Some(image),
+        InputShape::Row(_) => None,
+    };
+    if consistency == ConsistencyName::Fixmatch && image.is_none() {
+        bail!(
+            "--consistency fixmatch compares two views of an image, and a table has none; use pseudo-labels or entropy"
+        );
+    }
+    let train = train_settings(options, shape, labels)?;
+    let cross_fit_with = match options.cross_fit {
+        Some(CrossFitArg::Softmax) => CrossFitWith::Softmax,
+        Some(CrossFitArg::Network) => CrossFitWith::Network,
+        // Small pictures are tables of pixels.
+        None if image.is_none() || shape.width() <= 256 => CrossFitWith::Softmax,
+        None => CrossFitWith::Network,
+    };
+    let numbers = labels.len().saturating_mul(shape.width());
+    let auto = if numbers <= BOOTSTRAP_NUMBERS { 200 } else { 0 };
+    let steps_an_epoch = (labels.n_labelled() / train.batch_labelled).max(1);
+    // Labelled rows alone are learnt sooner, and overlearnt.
+    let fold_epochs = (train.epochs / 2).clamp(1, (1000 / steps_an_epoch).max(5));
+    Ok(FitSettings {
+        method,
+        consistency,
+        cross_fit_with,
+        folds: options.folds.unwrap_or(5),
+        replicates: options.replicates.unwrap_or(auto),
+        permutations: options.permutations.unwrap_or(9999),
+        baseline: !options.no_baseline.unwrap_or(false),
+        phi,
+        shares,
+        architecture: architecture(options, shape)?,
+        fold_train: TrainSettings { epochs: fold_epochs, ..train.clone() },
+        train,
+    })
+}
+
+fn architecture(options: &FitOptions, shape: InputShape) -> Result<Architecture> {
+    let hidden = options.hidden.clone().unwrap_or_else(|| vec![128]);
+    if hidden.contains(&0) {
+        bail!("--hidden has a layer of 0 units; every layer needs at least 1");
+    }
+    let architecture = match options.network {
+        Some(NetworkArg::Linear) => Architecture::Linear,
+        Some(NetworkArg::Mlp) => Architecture::Mlp { hidden },
+        Some(NetworkArg::MnistCnn) => Architecture::MnistCnn,
+        Some(NetworkArg::MedMnistCnn) => Architecture::MedMnistCnn,
+        Some(NetworkArg::WideResNet) => Architecture::WideResNet { depth: 28, width: 2 },
+        Some(NetworkArg::Cnn3d) => Architecture::Cnn3d,
+        None => match Architecture::for_shape(shape) {
+            Architecture::Mlp { .. } => Architecture::Mlp { hidden },
+            other => other,
+        },
+    };
+    if options.hidden.is_some() && !matches!(architecture, Architecture::Mlp { .. }) {
+        bail!("--hidden goes with --network mlp");
+    }
+    Ok(architecture)
+}
+
+fn train_settings(options: &FitOptions, shape: InputShape, labels: &Labels) -> Result<TrainSettings> {
+    let default = TrainSettings::default();
+    let batch_labelled = options.batch_labelled.unwrap_or(default.batch_labelled);
+    let steps_an_epoch = (labels.n_labelled() / batch_labelled.max(1)).max(1);
+    let sgd = options.optimiser == Some(OptimiserArg::Sgd);
+    let augment = match (options.augment, shape) {
+        (Some(AugmentArg::None), _) => None,
+        (Some(AugmentArg::Medical), InputShape::Image(image)) => Some(Augment::medical(image)),
+        (Some(AugmentArg::Medical), InputShape::Row(_)) => {
+            bail!("--augment medical is for images, and this is a table")
+        }
+        (_, InputShape::Image(image)) => Some(Augment::for_shape(image)),
+        (_, InputShape::Row(_)) => None,
+    };
+    Ok(TrainSettings {
+        epochs: options.epochs.unwrap_or_else(|| STEPS.div_ceil(steps_an_epoch).clamp(5, 300)),
+        batch_labelled,
+        batch_unlabelled: options.batch_unlabelled.unwrap_or(default.batch_unlabelled),
+        learning_rate: options.learning_rate.unwrap_or(if sgd { 0.03 } else { default.learning_rate }),
+        schedule: match options.schedule {
+            Some(ScheduleArg::Constant) => Schedule::Constant,
+            _ => Schedule::Cosine,
+        },
+        optimiser: if sgd { Optimiser::sgd() } else { Optimiser::adam() },
+        averaging: options.averaging.unwrap_or(default.averaging),
+        lambda: options.lambda.unwrap_or(default.lambda),
+        threshold: Threshold {
+            rule: match options.threshold_rule {
+                Some(ThresholdArg::Phi) => ThresholdRule::Phi,
+                Some(ThresholdArg::Shares) => ThresholdRule::Shares,
+                _ => ThresholdRule::Fixed,
+            },
+            tau: options.threshold.unwrap_or(default.threshold.tau),
+            ..default.threshold
+        },
+        validation: options.validation.unwrap_or(default.validation),
+        patience: options.patience,
+        stabiliser: options.clip_weights.map_or(Stabiliser::Exact, Stabiliser::Clip),
+        augment,
+        refresh: options.refresh,
+        seed: options.seed.unwrap_or(0),
+    })
+}

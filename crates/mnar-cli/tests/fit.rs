@@ -1,0 +1,208 @@
+//! `mnar fit` and `mnar predict`, as a user runs them.
+
+use assert_cmd::Command;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+fn mnar(folder: &Path) -> Command {
+    let mut command = Command::cargo_bin("mnar").unwrap();
+    command.current_dir(folder).env("MNAR_CHECKPOINT_SECONDS", "0");
+    command
+}
+
+/// Two overlapping clouds with a name column, missing cells and a constant; the sick are labelled far more often.
+fn clinic(rows: usize, seed: u64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut text = String::from("age,marker,ward,site,diagnosis\n");
+    for _ in 0..rows {
+        let sick = rng.random::<f64>() < 0.3;
+        let shift = if sick { 1.0 } else { -1.0 };
+        let mut noise = || (0..6).map(|_| rng.random::<f64>() - 0.5).sum::<f64>();
+        let (age, marker) = (50.0 + 8.0 * (shift + noise()), 1.2 * shift + noise());
+        let marker = if rng.random::<f64>() < 0.05 { String::new() } else { format!("{marker:.3}") };
+        let ward = ["north", "south", "east"][rng.random_range(0..3)];
+        let label = match (sick, rng.random::<f64>()) {
+            (true, draw) if draw < 0.6 => "sick",
+            (false, draw) if draw < 0.1 => "healthy",
+            _ => "",
+        };
+        writeln!(text, "{age:.2},{marker},{ward},1,{label}").unwrap();
+    }
+    text
+}
+
+const QUICK: [&str; 6] = ["--epochs", "30", "--replicates", "20", "--quiet", "--seed=3"];
+
+#[test]
+fn from_a_table_to_a_model_and_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(1500, 1)).unwrap();
+    let run = mnar(folder.path()).args(["fit", "clinic.csv", "--label", "diagnosis"]).args(QUICK).assert().success();
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("These labels are informative"), "{text}");
+    let run = folder.path().join("clinic-run");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(run.join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["classes"], serde_json::json!(["healthy", "sick"]));
+    let prevalence = report["prevalence"][1].as_f64().unwrap();
+    // The truth is 0.3; three standard errors of 1,500 rows are 0.04, and the classifier adds its own.
+    assert!((prevalence - 0.3).abs() < 0.08, "{prevalence}");
+    assert!(report["p_value"].as_f64().unwrap() < 0.001);
+    for name in [
+        "settings.toml",
+        "predictions.csv",
+        "model/model.json",
+        "baseline/weights.safetensors",
+        "metrics-debiased.jsonl",
+    ] {
+        assert!(run.join(name).exists(), "{name}");
+    }
+    assert!(!run.join("checkpoints").exists());
+    // Predicting the same rows again gives the same table, but for the label column.
+    let output = folder.path().join("again.csv");
+    mnar(folder.path()).args(["predict", "clinic-run", "clinic.csv", "-o", "again.csv"]).assert().success();
+    let rows = |path: &Path, skip: usize| -> Vec<Vec<String>> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split(',').skip(skip).map(str::to_owned).collect()).collect()
+    };
+    assert_eq!(rows(&run.join("predictions.csv"), 1), rows(&output, 0));
+    // A finished run is not overwritten.
+    let again = mnar(folder.path()).args(["fit", "clinic.csv", "--label", "diagnosis"]).args(QUICK).assert().code(2);
+    let message = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
+    assert!(message.contains("holds a finished run"), "{message}");
+}
+
+/// The wish of everyone whose machine was ever restarted: ten kills, and the same weights to the last bit.
+#[test]
+fn killed_ten_times_and_resumed_is_the_uninterrupted_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(600, 2)).unwrap();
+    let arguments = [
+        "fit",
+        "clinic.csv",
+        "--label",
+        "diagnosis",
+        "--cross-fit",
+        "network",
+        "--method",
+        "me",
+        "--epochs",
+        "150",
+        "--quiet",
+    ];
+    mnar(folder.path()).args(arguments).args(["--out", "whole"]).assert().success();
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let program = assert_cmd::cargo::cargo_bin("mnar");
+    let mut kills = 0;
+    for attempt in 0.. {
+        let mut command = std::process::Command::new(&program);
+        command
+            .current_dir(folder.path())
+            .env("MNAR_CHECKPOINT_SECONDS", "0")
+            .args(arguments)
+            .args(["--out", "killed"]);
+        if folder.path().join("killed/settings.toml").exists() {
+            command.arg("--resume");
+        }
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if kills < 10 {
+            std::thread::sleep(Duration::from_millis(rng.random_range(20..250)));
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                kills += 1;
+            }
+            child.wait().unwrap();
+        } else {
+            assert!(child.wait().unwrap().success());
+        }
+        if folder.path().join("killed/report.json").exists() {
+            break;
+        }
+        assert!(attempt < 60, "never finished");
+    }
+    eprintln!("{kills} kills");
+    for name in ["model/weights.safetensors", "baseline/weights.safetensors", "predictions.csv"] {
+        let read = |run: &str| std::fs::read(folder.path().join(run).join(name)).unwrap();
+        assert!(read("whole") == read("killed"), "{name} differs after {kills} kills");
+    }
+    let lines = |run: &str| {
+        let text = std::fs::read_to_string(folder.path().join(run).join("metrics-debiased.jsonl")).unwrap();
+        let records = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        records.map(|record| (record["step"].clone(), record["loss"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(lines("whole"), lines("killed"));
+}
+
+/// What a message must say, for what was wrong with the input.
+fn refused(folder: &Path, arguments: &[&str], says: &str) {
+    let before = entries(folder);
+    let run = mnar(folder).args(arguments).assert().code(2);
+    let message = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(message.contains(says), "{arguments:?} says {message}");
+    assert_eq!(before, entries(folder), "{arguments:?} left something behind");
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("clinic.csv"), clinic(300, 1)).unwrap();
+    std::fs::write(path.join("one.csv"), "x,y\n1,a\n2,a\n3,b\n4,\n5,a\n").unwrap();
+    std::fs::write(path.join("constant.csv"), "x,y\n1,a\n1,b\n1,a\n1,b\n1,\n").unwrap();
+    std::fs::write(path.join("bad.toml"), "epoch = 3\n").unwrap();
+    std::fs::write(path.join("not.npz"), "no archive").unwrap();
+    std::fs::create_dir(path.join("images")).unwrap();
+    for (class, name) in [("a", "1.png"), ("unlabelled", "2.png")] {
+        std::fs::create_dir_all(path.join("images").join(class)).unwrap();
+        std::fs::write(path.join("images").join(class).join(name), "no picture").unwrap();
+    }
+    let fit = |words: &[&'static str]| [&["fit"], words].concat();
+    refused(path, &fit(&["missing.csv", "--label", "y"]), "missing.csv");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosys"]), "did you mean `diagnosis`");
+    refused(path, &fit(&["one.csv", "--label", "y"]), "b");
+    refused(path, &fit(&["constant.csv", "--label", "y"]), "constant.csv");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--settings", "bad.toml"]), "epoch");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--consistency", "fixmatch"]), "table has none");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--network", "mnist-cnn"]), "mnist-cnn");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--method", "oracle"]), "--phi");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "learning rate");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "no run to go on with");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "--features cuda");
+    refused(path, &fit(&["not.npz"]), "not.npz");
+    refused(path, &fit(&["images"]), "1.png");
+    refused(path, &["predict", "nowhere", "clinic.csv", "-o", "p.csv"], "no such run folder");
+}
+
+/// Labels that are all there, or are numbers, or truth values, are labels like others.
+#[test]
+fn labels_of_any_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for (name, sick, healthy) in [("numbers", "1", "0"), ("truth", "true", "false")] {
+        let text =
+            clinic(400, 5).replace(",sick\n", &format!(",{sick}\n")).replace(",healthy\n", &format!(",{healthy}\n"));
+        std::fs::write(path.join(format!("{name}.csv")), text).unwrap();
+        let file = format!("{name}.csv");
+        mnar(path).args(["fit", &file, "--label", "diagnosis"]).args(QUICK).assert().success();
+    }
+    let complete: String = clinic(400, 5)
+        .lines()
+        .map(|line| if line.ends_with(',') { format!("{line}sick\n") } else { format!("{line}\n") })
+        .collect();
+    std::fs::write(path.join("complete.csv"), complete).unwrap();
+    let run = mnar(path).args(["fit", "complete.csv", "--label", "diagnosis"]).args(QUICK).assert().success();
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("all labels are there"), "{text}");
+}

@@ -1,0 +1,25 @@
+//! Where to compute.
+
+use crate::error::TrainError;
+use burn::tensor::Device;
+
+/// The CPU, with gradients.
+pub fn cpu() -> Device {
+    Device::flex().autodiff()
+}
+
+/// The first CUDA device, with gradients, where it is built in.
+pub fn cuda() -> Result<Device, TrainError> {
+    #[cfg(feature = "cuda")]
+    return Ok(Device::cuda(0usize).autodiff());
+    #[cfg(not(feature = "cuda"))]
+    Err(TrainError::NoDevice { device: "cuda" })
+}
+
+/// The default WebGPU device, with gradients, where it is built in.
+pub fn wgpu() -> Result<Device, TrainError> {
+    #[cfg(feature = "wgpu")]
+    return Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice).autodiff());
+    #[cfg(not(feature = "wgpu"))]
+    Err(TrainError::NoDevice { device: "wgpu" })
+}
