@@ -1,4 +1,5 @@
 //! `mnar fit` and `mnar predict`, as a user runs them.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use assert_cmd::Command;
 use rand::{RngExt, SeedableRng};
@@ -123,7 +124,8 @@ fn killed_ten_times_and_resumed_is_the_uninterrupted_run() {
         }
         assert!(attempt < 60, "never finished");
     }
-    eprintln!("{kills} kills");
+    // Ten on two slow cores; a machine that finishes first is killed less often.
+    assert!(kills >= 2, "killed {kills} times only");
     for name in ["model/weights.safetensors", "baseline/weights.safetensors", "predictions.csv"] {
         let read = |run: &str| std::fs::read(folder.path().join(run).join(name)).unwrap();
         assert!(read("whole") == read("killed"), "{name} differs after {kills} kills");
@@ -182,6 +184,7 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "--features cuda");
     refused(path, &fit(&["not.npz"]), "not.npz");
     refused(path, &fit(&["images"]), "1.png");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--out", "one.csv/run"]), "one.csv/run");
     refused(path, &["predict", "nowhere", "clinic.csv", "-o", "p.csv"], "no such run folder");
 }
 

@@ -39,6 +39,7 @@ impl SetShares {
 
 /// How a labelled row is weighted.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one a step
 pub enum Weighting {
     /// Every labelled row alike, as if labels were missing at random (eq:estimatorclassical).
     Classical,

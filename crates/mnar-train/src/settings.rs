@@ -139,7 +139,7 @@ impl TrainSettings {
             return fail("the share of rows for validation", self.validation.to_string(), "from 0 to 0.5");
         }
         if let Stabiliser::Clip(factor) = self.stabiliser
-            && !(factor >= 1.0)
+            && (factor.is_nan() || factor < 1.0)
         {
             return fail("the factor that weights are clipped at", factor.to_string(), "at least 1");
         }

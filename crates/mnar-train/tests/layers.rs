@@ -1,4 +1,5 @@
 //! Our layers against burn's own, values and gradients.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use burn::tensor::module::{conv2d, conv3d};
 use burn::tensor::ops::ConvOptions;

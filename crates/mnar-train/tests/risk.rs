@@ -1,4 +1,5 @@
 //! The risk of the training loop: unbiased over all masks, its gradients right, and what a renormalised one does.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar::Phi;

@@ -33,8 +33,7 @@ pub enum IntervalKind {
 pub struct Estimation {
     /// The estimate; `None` where all labels are there.
     pub estimate: Option<PhiEstimate>,
-    /// Number of classes, for a phi of ones.
-    classes: usize,
+    phi: Vec<f64>,
     /// Intervals of phi.
     pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// Standard errors of phi.
@@ -58,11 +57,7 @@ pub struct Estimation {
 impl Estimation {
     /// phi; 1 where all labels are there.
     pub fn phi(&self) -> &[f64] {
-        const ONES: [f64; 4096] = [1.0; 4096];
-        match &self.estimate {
-            Some(estimate) => estimate.phi.as_slice(),
-            None => &ONES[..self.classes],
-        }
+        &self.phi
     }
 }
 
@@ -75,7 +70,7 @@ pub(super) fn run(
     if labels.n_unlabelled() == 0 {
         return Ok(Some(Estimation {
             estimate: None,
-            classes: labels.n_classes(),
+            phi: vec![1.0; labels.n_classes()],
             phi_ci95: None,
             phi_se: None,
             prevalence_ci95: None,
@@ -109,7 +104,7 @@ pub(super) fn run(
     let test = PermutationTest { permutations: context.settings.permutations, seed }
         .run(&Sample::new(&raw, labels)?, &plan)?;
     let mut estimation = Estimation {
-        classes: labels.n_classes(),
+        phi: estimate.phi.as_slice().to_vec(),
         phi_ci95: estimate.conf_int(0.95),
         phi_se: estimate.standard_errors(),
         prevalence_ci95: estimate.prevalence_conf_int(0.95),

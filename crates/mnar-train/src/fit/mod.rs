@@ -34,10 +34,11 @@ pub trait Reporter {
     fn replicate(&self, _of: usize) {}
 }
 
-/// Runs the whole of it. `None` if it was stopped from outside: everything done so far is kept in `folder`, and the
+/// Runs the whole of it on rows encoded so ([`Encoding::learn`]). `None` if it was stopped from outside: everything done so far is kept in `folder`, and the
 /// same call goes on from there.
 pub fn fit(
     dataset: Dataset,
+    encoding: &Encoding,
     settings: &FitSettings,
     folder: &Path,
     device: &Device,
@@ -47,7 +48,6 @@ pub fn fit(
     let start = Instant::now();
     let Dataset { inputs, labels, row_names, .. } = dataset;
     settings.train.check()?;
-    let encoding = Encoding::learn(&inputs)?;
     let examples = encoding.examples(inputs)?;
     let checkpoints = Checkpoints::new(folder)?;
     let context = Context { examples: &examples, labels: &labels, settings, checkpoints: &checkpoints, device, stop };

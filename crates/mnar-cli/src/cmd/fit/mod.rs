@@ -10,7 +10,7 @@ use crate::output;
 use anyhow::{Context as _, Result, bail};
 use mnar_data::{ReadOptions, read_dataset};
 use mnar_train::fit::{FitSettings, fit};
-use mnar_train::{InputShape, device};
+use mnar_train::{Encoding, device};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,10 +40,14 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
         let more = if dataset.skipped.len() > 3 { ", ..." } else { "" };
         eprintln!("skipped {} that are no images: {}{more}", dataset.skipped.len(), shown.join(", "));
     }
-    let shape = match &dataset.inputs {
-        mnar_data::Inputs::Images(images) => InputShape::Image(images.shape()),
-        mnar_data::Inputs::Table(table) => InputShape::Row(table.columns().len()),
-    };
+    let encoding = Encoding::learn(&dataset.inputs)?;
+    if let Encoding::Table(encoder) = &encoding
+        && !encoder.dropped().is_empty()
+        && !args.quiet
+    {
+        eprintln!("left out, because they never vary: {}", encoder.dropped().join(", "));
+    }
+    let shape = encoding.shape();
     let settings = resolve::settings(&options, shape, &dataset.labels)?;
     // Nothing can be estimated from a single class or none; say so before any folder is made.
     settings.train.check()?;
@@ -64,7 +68,7 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
         }
     })?;
     let mut terminal = Terminal::new(&folder, args.quiet);
-    let report = fit(dataset, &settings, &folder, &device, Some(&stop), &mut terminal)?;
+    let report = fit(dataset, &encoding, &settings, &folder, &device, Some(&stop), &mut terminal)?;
     terminal.clear();
     let Some(report) = report else {
         eprintln!(

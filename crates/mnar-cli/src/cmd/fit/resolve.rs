@@ -85,7 +85,8 @@ pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels)
         bail!("--method known-shares needs --shares: the class shares of the whole population");
     }
     if let Some(shares) = &shares
-        && (shares.iter().any(|share| !(*share > 0.0)) || (shares.iter().sum::<f64>() - 1.0).abs() > 1e-6)
+        && (shares.iter().any(|share| share.is_nan() || *share <= 0.0)
+            || (shares.iter().sum::<f64>() - 1.0).abs() > 1e-6)
     {
         bail!("--shares must be positive and sum to 1, but sum to {}", shares.iter().sum::<f64>());
     }
