@@ -73,7 +73,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 3:
         with torch.inference_mode():
             batches = encode(np.load(sys.argv[2]), model).split(256)
-            probabilities = torch.cat([network(batch).softmax(1) for batch in batches])
+            probabilities = torch.cat([(network(batch) / model["temperature"]).softmax(1) for batch in batches])
         print(",".join(f"p_{name}" for name in model["classes"]))
         for row in probabilities.tolist():
             print(",".join(f"{p:.6f}" for p in row))

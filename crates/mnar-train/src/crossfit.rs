@@ -67,8 +67,14 @@ impl CrossFit<'_> {
     }
 }
 
-/// Labelled posteriors from one network already trained, for rows it has not seen.
-pub fn score<M: Classifier>(network: &M, examples: &Examples, kind: PosteriorKind) -> Result<Posteriors, TrainError> {
+/// Posteriors of all rows, from one network whose logits are divided by `temperature`.
+pub fn score<M: Classifier>(
+    network: &M,
+    examples: &Examples,
+    temperature: f64,
+    kind: PosteriorKind,
+) -> Result<Posteriors, TrainError> {
     let rows: Vec<usize> = (0..examples.len()).collect();
-    Ok(Posteriors::from_logits(logits(network, examples, &rows).view(), kind)?)
+    let scores = logits(network, examples, &rows) / temperature;
+    Ok(Posteriors::from_logits(scores.view(), kind)?)
 }

@@ -26,6 +26,8 @@ pub struct ModelDescription {
     pub classes: Vec<String>,
     /// P(labelled | class), for the posterior of an unlabelled row.
     pub phi: Vec<f64>,
+    /// Logits are divided by this before the softmax.
+    pub temperature: f64,
     /// From raw inputs to numbers.
     pub encoding: Encoding,
 }

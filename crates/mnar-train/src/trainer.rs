@@ -104,6 +104,8 @@ pub enum Ended {
 pub struct Trained<M> {
     /// The network, without gradients, with the averaged weights of the chosen epoch.
     pub network: M,
+    /// Logits are to be divided by this: fitted on the held-out rows, 1 where there are none.
+    pub temperature: f64,
     /// The mechanism at the end.
     pub mechanism: Mechanism,
     /// What every epoch showed.
@@ -441,27 +443,44 @@ impl<'a, M: Classifier> Run<'a, M> {
             return None;
         }
         let scores = logits(&self.averaged(), self.job.examples, &self.held_out);
+        Some(weighted_scores(&scores, &self.held_out_weights(), 1.0))
+    }
+
+    /// Class and weight of every held-out row: 1/phi, or 1 where the method knows no mechanism.
+    fn held_out_weights(&self) -> Vec<(usize, f64)> {
         let phi = self.progress.mechanism.phi();
         let weighted = !matches!(self.job.method, Method::CompleteCase | Method::Classical);
-        let (mut weights, mut risk, mut right) = (0.0, 0.0, 0.0);
-        for (&row, scores) in self.held_out.iter().zip(scores.rows()) {
-            let y = self.job.labels.get(row).map_or(0, |class| class.index());
-            let weight = if weighted { 1.0 / phi[y] } else { 1.0 };
-            let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let log_sum = top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln();
-            weights += weight;
-            risk += weight * (log_sum - scores[y]);
-            right += if scores[y] == top { weight } else { 0.0 };
+        let class = |row: usize| self.job.labels.get(row).map_or(0, |class| class.index());
+        let weight = |y: usize| if weighted { 1.0 / phi[y] } else { 1.0 };
+        self.held_out.iter().map(|&row| (class(row), weight(class(row)))).collect()
+    }
+
+    /// The temperature of least risk on the held-out rows, at least 1: learning from one's own guesses makes a network
+    /// too sure, and a few dozen rows that all happen to be right are no reason to make it surer still.
+    fn temperature(&self, network: &M) -> f64 {
+        if self.held_out.is_empty() {
+            return 1.0;
         }
-        Some((risk / weights, right / weights))
+        let scores = logits(network, self.job.examples, &self.held_out);
+        let weights = self.held_out_weights();
+        // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of them with most of the
+        // weight, should not move it far.
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        let squares: f64 = weights.iter().map(|(_, weight)| weight * weight).sum();
+        let effective = sum * sum / squares;
+        let objective =
+            |log_t: f64| weighted_scores(&scores, &weights, log_t.exp()).0 + 2.0 * log_t * log_t / effective;
+        golden_section(objective, 0.0, 2.5).exp()
     }
 
     fn finish(self, ended: Ended) -> Result<Trained<M>, TrainError> {
         let network = self.network.as_ref().expect("a network outside of steps").valid();
         let weights = self.best.as_ref().unwrap_or(&self.optimiser.average);
         let network = if weights.is_empty() { network } else { parameters::with_values(network, weights) };
+        let temperature = self.temperature(&network);
         Ok(Trained {
             network,
+            temperature,
             mechanism: self.progress.mechanism,
             history: self.progress.history,
             ended,
@@ -485,4 +504,67 @@ fn held_out(labels: &Labels, share: f64, seed: u64) -> Vec<usize> {
     }
     rows.sort_unstable();
     rows
+}
+
+/// Weighted mean loss and accuracy of scores divided by a temperature.
+fn weighted_scores(scores: &ndarray::Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> (f64, f64) {
+    let (mut weights, mut risk, mut right) = (0.0, 0.0, 0.0);
+    for (&(y, weight), scores) in rows.iter().zip(scores.rows()) {
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let log_sum = scores.iter().map(|score| ((score - top) / temperature).exp()).sum::<f64>().ln();
+        weights += weight;
+        risk += weight * (log_sum + (top - scores[y]) / temperature);
+        right += if scores[y] == top { weight } else { 0.0 };
+    }
+    (risk / weights, right / weights)
+}
+
+/// The minimum of a function with one valley, to 1e-4.
+fn golden_section(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    let ratio = (5f64.sqrt() - 1.0) / 2.0;
+    let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
+    let (mut f_a, mut f_b) = (f(a), f(b));
+    while high - low > 1e-4 {
+        if f_a <= f_b {
+            (high, b, f_b) = (b, a, f_a);
+            a = high - ratio * (high - low);
+            f_a = f(a);
+        } else {
+            (low, a, f_a) = (a, b, f_b);
+            b = low + ratio * (high - low);
+            f_b = f(b);
+        }
+    }
+    (low + high) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::arr2;
+
+    #[test]
+    fn golden_section_finds_the_valley() {
+        assert!((golden_section(|x| (x - 0.7) * (x - 0.7), -1.5, 2.5) - 0.7).abs() < 1e-3);
+    }
+
+    #[test]
+    fn weights_count_rows() {
+        let scores = arr2(&[[2.0, 0.0], [0.0, 0.0]]);
+        let (risk, accuracy) = weighted_scores(&scores, &[(0, 3.0), (1, 1.0)], 1.0);
+        let expected = (3.0 * (1.0 + (-2.0f64).exp()).ln() + 2f64.ln()) / 4.0;
+        assert!((risk - expected).abs() < 1e-12 && accuracy == 1.0);
+        let (hot, _) = weighted_scores(&scores, &[(0, 3.0), (1, 1.0)], 2.0);
+        assert!((hot - (3.0 * (1.0 + (-1.0f64).exp()).ln() + 2f64.ln()) / 4.0).abs() < 1e-12);
+    }
+
+    /// The same share of every class, and two labels left for each.
+    #[test]
+    fn held_out_rows_leave_two_of_a_class() {
+        let y: Vec<Option<&str>> = [vec![Some("a"); 20], vec![Some("b"); 2], vec![None; 5]].concat();
+        let labels = Labels::from_values(y).unwrap();
+        let rows = held_out(&labels, 0.5, 1);
+        assert_eq!(rows.len(), 10);
+        assert!(rows.iter().all(|&row| row < 20));
+    }
 }

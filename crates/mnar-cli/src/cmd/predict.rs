@@ -34,7 +34,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
     };
     let rows = read_for_prediction(&args.data, &expected, split)?;
     let examples = model.encoding.examples(rows.inputs)?;
-    let posteriors = score(&network, &examples, PosteriorKind::Population)?;
+    let posteriors = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
     write_predictions(&args.output, &posteriors, &model.phi, &model.classes, rows.row_names.as_deref(), None)?;
     Ok(Outcome::Done)
 }

@@ -29,6 +29,7 @@ pub(crate) struct Setting<'a> {
 /// A network, and the mechanism it rests on.
 pub(crate) struct Learnt {
     pub(crate) network: Network,
+    pub(crate) temperature: f64,
     pub(crate) phi: Vec<f64>,
 }
 
@@ -81,7 +82,7 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
         stop: None,
     };
     let trained = train(network, &job, &mut ())?;
-    Ok(Learnt { network: trained.network, phi: trained.mechanism.phi().to_vec() })
+    Ok(Learnt { network: trained.network, temperature: trained.temperature, phi: trained.mechanism.phi().to_vec() })
 }
 
 /// phi by label shift from cross-fitted, calibrated posteriors.
@@ -103,8 +104,8 @@ pub(crate) struct Score {
     pub(crate) log_loss: f64,
 }
 
-pub(crate) fn score(network: &Network, examples: &Examples, rows: &[usize], y: &[usize]) -> Score {
-    let scores = mnar_train::logits(network, examples, rows);
+pub(crate) fn score(learnt: &Learnt, examples: &Examples, rows: &[usize], y: &[usize]) -> Score {
+    let scores = mnar_train::logits(&learnt.network, examples, rows) / learnt.temperature;
     let (mut right, mut loss) = (0.0, 0.0);
     for (scores, &y) in scores.rows().into_iter().zip(y) {
         let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

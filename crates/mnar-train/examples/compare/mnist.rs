@@ -79,10 +79,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             };
             let learnt = learn(method, &setting)?;
             let seconds = start.elapsed().as_secs_f64();
-            let total = score(&learnt.network, &test_examples, &all, &y);
+            let total = score(&learnt, &test_examples, &all, &y);
             let per_class = (0..10).map(|k| {
                 let rows: Vec<usize> = (0..y.len()).filter(|&i| y[i] == k).collect();
-                score(&learnt.network, &test_examples, &rows, &vec![k; rows.len()]).accuracy
+                score(&learnt, &test_examples, &rows, &vec![k; rows.len()]).accuracy
             });
             let row = Row {
                 method: method.clone(),

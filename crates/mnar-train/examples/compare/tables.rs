@@ -7,6 +7,7 @@ use mnar_train::consistency::PseudoLabels;
 use mnar_train::model::Architecture;
 use mnar_train::{Examples, TrainSettings};
 use ndarray::Array2;
+use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
 
@@ -32,7 +33,7 @@ struct Row {
     phi_normalised_mse: f64,
 }
 
-const METHODS: [&str; 5] = ["complete-case", "pl", "ipw", "ours", "oracle"];
+const METHODS: [&str; 3] = ["complete-case", "pl", "ours"];
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.data()?;
@@ -51,13 +52,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         let shares: f64 = set.y.iter().map(|&k| set.phi[k]).sum::<f64>() / set.y.len() as f64;
         for (mechanism, phi) in [("MNAR", set.phi.clone()), ("MCAR", vec![shares; set.phi.len()])] {
             for method in &methods {
-                let mut scores = Vec::new();
-                let mut errors = Vec::new();
-                for seed in 0..seeds as u64 {
-                    let (score, error) = one(set, &Phi::new(phi.clone())?, method, seed)?;
-                    scores.push(score);
-                    errors.push(error);
-                }
+                let phi = Phi::new(phi.clone())?;
+                let runs: Vec<_> = (0..seeds as u64)
+                    .into_par_iter()
+                    .map(|seed| one(set, &phi, method, seed).map_err(|error| error.to_string()))
+                    .collect::<Result<_, _>>()?;
+                let (scores, errors): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
                 let (accuracy, accuracy_sd) = moments(scores.iter().map(|score| score.accuracy));
                 let (log_loss, log_loss_sd) = moments(scores.iter().map(|score| score.log_loss));
                 let phi_normalised_mse = moments(errors.into_iter()).0;
@@ -116,7 +116,7 @@ fn one(set: &Complete, truth: &Phi, method: &str, seed: u64) -> Result<(crate::m
     // The whole population, labelled rows included: what the risk is the risk of.
     let all: Vec<usize> = (0..set.y.len()).collect();
     let error = Phi::new(learnt.phi.clone())?.normalised_mse(truth);
-    Ok((score(&learnt.network, &examples, &all, &set.y), error))
+    Ok((score(&learnt, &examples, &all, &set.y), error))
 }
 
 fn moments(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {

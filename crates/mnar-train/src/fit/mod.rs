@@ -6,11 +6,11 @@ mod report;
 mod settings;
 
 use crate::checkpoint_folder::Checkpoints;
+use crate::crossfit::score;
 use crate::error::TrainError;
 use crate::examples::{Encoding, Examples};
 use crate::mechanism::Method;
 use crate::model::Network;
-use crate::predict::logits;
 use crate::saved::{ModelDescription, save_model, to_json, write_text};
 use crate::settings::TrainSettings;
 use crate::trainer::{Ended, Job, Observer, Trained, train};
@@ -68,21 +68,20 @@ pub fn fit(
         Method::CompleteCase | Method::Classical | Method::Constant | Method::Likelihood => estimation.phi().to_vec(),
         _ => debiased.mechanism.phi().to_vec(),
     };
-    let describe = || ModelDescription {
+    let describe = |temperature: f64| ModelDescription {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         architecture: settings.architecture.clone(),
         input: examples.shape(),
         classes: labels.names().to_vec(),
         phi: phi.clone(),
+        temperature,
         encoding: encoding.clone(),
     };
-    save_model(&folder.join("model"), &debiased.network, &describe())?;
+    save_model(&folder.join("model"), &debiased.network, &describe(debiased.temperature))?;
     if let Some(baseline) = &baseline {
-        save_model(&folder.join("baseline"), &baseline.network, &describe())?;
+        save_model(&folder.join("baseline"), &baseline.network, &describe(baseline.temperature))?;
     }
-    let rows: Vec<usize> = (0..labels.len()).collect();
-    let population =
-        Posteriors::from_logits(logits(&debiased.network, &examples, &rows).view(), PosteriorKind::Population)?;
+    let population = score(&debiased.network, &examples, debiased.temperature, PosteriorKind::Population)?;
     let given_labels = Some(labels.as_slice().iter().map(|y| y.map(|class| labels.name(class))).collect());
     write_predictions(
         &folder.join("predictions.csv"),

@@ -74,6 +74,8 @@ pub struct ModelReport {
     pub ended: Ended,
     /// The epoch whose weights were chosen.
     pub chosen_epoch: usize,
+    /// Logits are divided by this.
+    pub temperature: f64,
     /// Steps at which a phi above 1 was set to 1.
     pub clipped_steps: u64,
     /// On held-out labelled rows, weighted by 1/phi to stand for the population.
@@ -146,6 +148,7 @@ impl ModelReport {
         Self {
             ended: trained.ended,
             chosen_epoch: trained.chosen_epoch,
+            temperature: trained.temperature,
             clipped_steps: trained.mechanism.clipped(),
             held_out,
             held_out_accuracy_per_class,
@@ -160,7 +163,7 @@ fn held_out(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> (
     if rows.is_empty() {
         return (None, vec![None; classes]);
     }
-    let scores = logits(&trained.network, context.examples, rows);
+    let scores = logits(&trained.network, context.examples, rows) / trained.temperature;
     let (mut weights, mut right, mut loss) = (0.0, 0.0, 0.0);
     let mut by_class = vec![(0.0, 0.0); classes];
     for (&row, scores) in rows.iter().zip(scores.rows()) {
