@@ -278,7 +278,8 @@ pub(crate) enum TestMethod {
     Auto,
     /// Permute which rows are labelled, within folds
     Permutation,
-    /// The likelihood ratio for fixed predictions with its chi-square reference
+    /// The paper's likelihood ratio: on raw data (--features) with the classifier profiled, a bootstrap reference and
+    /// chi-square beside it; on predictions with chi-square alone
     Lrt,
     /// The likelihood ratio with a bootstrap reference that refits
     LrtBootstrap,

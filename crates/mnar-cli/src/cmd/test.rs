@@ -12,7 +12,8 @@ use mnar::estimate::{Estimator as _, LabelShift};
 use mnar::linear::{SoftmaxRegression, Standardise};
 use mnar::sums::Tally;
 use mnar::test::{
-    BootstrapTest, PermutationTest, SelfMaskingCheck, TestResult, in_sample_check, likelihood_ratio, self_masking_check,
+    BootstrapTest, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult, in_sample_check, likelihood_ratio,
+    self_masking_check,
 };
 use mnar::{Labels, Posteriors, Sample, Solver};
 use ndarray::Array2;
@@ -45,7 +46,11 @@ pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
             }
             PermutationTest { permutations: args.permutations, seed: args.table.seed }.run(&sample, &plan)?
         }
-        TestMethod::Lrt => likelihood_ratio(&sample, &Solver::default())?,
+        TestMethod::Lrt => match &features {
+            // On raw data theta is profiled, as eq:stattest_ll has it; predictions are taken as they are.
+            Some(x) => profiled(&args, x, &labels)?,
+            None => likelihood_ratio(&sample, &Solver::default())?,
+        },
         TestMethod::LrtBootstrap | TestMethod::MomentsBootstrap => {
             bootstrap(&args, &labels, &posteriors, &plan, features.as_ref())?
         }
@@ -97,6 +102,19 @@ pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
 pub(crate) const IN_SAMPLE: &str = "labelled rows are scored with more confidence than unlabelled rows of the same \
 classes, as if the classifier had been trained on them (or labels favour easy rows); the results cannot be trusted \
 then. Use out-of-fold predictions for the labelled rows and name their folds with --fold";
+
+fn profiled(args: &TestArgs, x: &Array2<f64>, labels: &Labels) -> Result<TestResult> {
+    let bar = progress(args.table.quiet, "bootstrap", args.replicates);
+    let ratio = ProfiledRatio {
+        regression: SoftmaxRegression { l2: args.table.l2, ..Default::default() },
+        replicates: args.replicates,
+        seed: args.table.seed,
+        ..Default::default()
+    };
+    let result = ratio.run_with(x.view(), labels, || bar.inc(1))?;
+    bar.finish_and_clear();
+    Ok(result)
+}
 
 /// The bootstrap tests refit: the classifier on the features, or, where only predictions are given, a softmax
 /// regression on their logits.
@@ -183,6 +201,9 @@ fn p_value_line(result: &TestResult) -> String {
             "{} (no smaller one can be drawn with {}; chi-square approximation {approximate:.1e})",
             result.p_value, result.draws
         ),
+        Some(approximate) if result.draws > 0 => {
+            format!("{:.4} (chi-square approximation {approximate:.4})", result.p_value)
+        }
         _ if result.p_value < 0.0001 => format!("{:.1e}", result.p_value),
         _ => format!("{:.4}", result.p_value),
     }

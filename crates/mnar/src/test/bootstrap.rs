@@ -118,7 +118,12 @@ fn moment_statistic(tally: &Tally) -> f64 {
     n * sum / (constant * (1.0 - constant))
 }
 
-fn draw_labels(posteriors: &Posteriors, labels: &Labels, rng: &mut ChaCha8Rng) -> Result<(Labels, usize), Error> {
+/// Complete labels by a posterior, kept at the MCAR rate; and how often the mask was drawn again.
+pub(super) fn draw_labels(
+    posteriors: &Posteriors,
+    labels: &Labels,
+    rng: &mut ChaCha8Rng,
+) -> Result<(Labels, usize), Error> {
     let n = labels.len();
     let rate = labels.n_labelled() as f64 / n as f64;
     let complete: Vec<Class> = (0..n)

@@ -8,11 +8,13 @@
 pub mod bootstrap;
 pub mod likelihood_ratio;
 pub mod permutation;
+pub mod profiled;
 pub mod self_masking;
 
 pub use bootstrap::{BootstrapTest, BootstrapTests};
 pub use likelihood_ratio::likelihood_ratio;
 pub use permutation::PermutationTest;
+pub use profiled::ProfiledRatio;
 pub use self_masking::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
 
 use serde::Serialize;

@@ -113,7 +113,11 @@ pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels)
         None => CrossFitWith::Network,
     };
     let numbers = labels.len().saturating_mul(shape.width());
-    let auto = if numbers <= BOOTSTRAP_NUMBERS { 200 } else { 0 };
+    let refits = cross_fit_with == CrossFitWith::Softmax;
+    if options.replicates.is_some_and(|replicates| replicates > 0) && !refits {
+        bail!("--replicates refits a softmax regression; it goes with --cross-fit softmax");
+    }
+    let auto = if refits && numbers <= BOOTSTRAP_NUMBERS { 200 } else { 0 };
     let steps_an_epoch = (labels.n_labelled() / train.batch_labelled).max(1);
     // Labelled rows alone are learnt sooner, and overlearnt.
     let fold_epochs = (train.epochs / 2).clamp(1, (1000 / steps_an_epoch).max(5));
