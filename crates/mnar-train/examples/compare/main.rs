@@ -3,10 +3,13 @@
 //! cargo run --release -p mnar-train --example compare -- mnist --data DIR [--seeds N] [--epochs N] [--methods a,b]
 //! cargo run --release -p mnar-train --example compare -- tables --data DIR [--seeds N]
 //!
-//! Prints tables and writes `results/training_<what>.json`.
+//! cargo run --release -p mnar-train --example compare -- page
+//!
+//! Prints tables and writes `results/training_<what>.json`, and from them `results/training.md`.
 
 mod methods;
 mod mnist;
+mod page;
 mod tables;
 
 use std::collections::HashMap;
@@ -33,7 +36,7 @@ impl Options {
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args().skip(1);
-    let command = words.next().ok_or("say mnist or tables")?;
+    let command = words.next().ok_or("say mnist, tables or page")?;
     let mut options = HashMap::new();
     while let Some(name) = words.next() {
         let name = name.strip_prefix("--").ok_or_else(|| format!("`{name}` should start with --"))?.to_owned();
@@ -44,7 +47,8 @@ fn main() -> Result<(), Failure> {
     match command.as_str() {
         "mnist" => mnist::run(&options),
         "tables" => tables::run(&options),
-        other => Err(format!("there is no `{other}`; say mnist or tables").into()),
+        "page" => page::run(),
+        other => Err(format!("there is no `{other}`; say mnist, tables or page").into()),
     }
 }
 

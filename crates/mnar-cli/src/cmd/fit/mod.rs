@@ -57,7 +57,7 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
     }
     settings.architecture.check(shape, dataset.labels.n_classes())?;
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    write_settings(&folder.join(SETTINGS), &settings)?;
+    write_settings(&folder.join(SETTINGS), &settings, args.resume)?;
 
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();
@@ -126,9 +126,18 @@ fn check_folder(folder: &Path, resume: bool) -> Result<()> {
     Ok(())
 }
 
-fn write_settings(path: &Path, settings: &FitSettings) -> Result<()> {
+/// Writes the effective settings; a run that goes on must have the same.
+fn write_settings(path: &Path, settings: &FitSettings, resume: bool) -> Result<()> {
     use std::io::Write;
+    let text = toml::to_string_pretty(settings)?;
+    if resume {
+        let before = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        if before != text {
+            bail!("{} holds other settings than asked for; give --resume the same flags as before", path.display());
+        }
+        return Ok(());
+    }
     let mut file = mnar_data::AtomicFile::create(path)?;
-    file.write_all(toml::to_string_pretty(settings)?.as_bytes())?;
+    file.write_all(text.as_bytes())?;
     Ok(file.commit()?)
 }
