@@ -15,7 +15,7 @@ use crate::refresh::refreshed_phi;
 use crate::settings::{ThresholdRule, TrainSettings};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use mnar::{Labels, PosteriorKind, Posteriors, Sample};
+use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -473,10 +473,16 @@ impl<'a, M: Classifier> Run<'a, M> {
         golden_section(objective, 0.0, 2.5).exp()
     }
 
-    fn finish(self, ended: Ended) -> Result<Trained<M>, TrainError> {
+    fn finish(mut self, ended: Ended) -> Result<Trained<M>, TrainError> {
         let network = self.network.as_ref().expect("a network outside of steps").valid();
         let weights = self.best.as_ref().unwrap_or(&self.optimiser.average);
         let network = if weights.is_empty() { network } else { parameters::with_values(network, weights) };
+        // Algorithm 1 goes on after its model has begun to overlearn the labels, and phi goes astray with it: take the
+        // phi that belongs to the chosen weights.
+        let chosen = self.progress.history.iter().find(|record| record.epoch == self.progress.best_epoch);
+        if let (Method::Likelihood, Some(phi)) = (&self.job.method, chosen.map(|record| record.phi.clone())) {
+            self.progress.mechanism.refresh(&Phi::new(phi)?);
+        }
         let temperature = self.temperature(&network);
         Ok(Trained {
             network,
