@@ -1,4 +1,4 @@
-//! The command `mnar`: from a table of predictions to the mechanism of the missing labels.
+//! The command `mnar`: from partly labelled data to the mechanism of the missing labels and a debiased model.
 //!
 //! `args` is what was typed, `plan` what it means once checked, `cmd` the work, `output` what is shown.
 

@@ -319,9 +319,9 @@ pub enum DataError {
         /// What is wrong with it, and what to do.
         trouble: String,
     },
-    /// Text in a column that was numeric so far.
+    /// Text in a column of numbers.
     #[error(
-        "{path}: row {row}, column `{column}`: `{value}` is not a number, though all values above it are; mend it, say that it stands for a missing value with `--missing {value}`, or take all values of the column for names with `--categorical {column}`"
+        "{path}: row {row}, column `{column}`: `{value}` is not a number, though nearly all values of the column are; mend it, say that it stands for a missing value with `--missing {value}`, or take all values of the column for names with `--categorical {column}`"
     )]
     MixedColumn {
         /// The file.

@@ -379,6 +379,14 @@ impl Texts {
         let rows = self.codes.iter().filter(|&&code| code != MISSING).count();
         let levels = self.seen.len();
         if levels > 100 && levels > rows / 2 {
+            // Numbers but for a few cells are no identifiers: the odd cell is what is wrong.
+            let odd = self.seen.iter().position(|seen| matches!(seen, Seen::Text));
+            if let Some(code) = odd.filter(|_| 10 * self.numbers >= 9 * levels) {
+                let text = self.index.iter().find(|(_, other)| **other as usize == code).map_or("", |(text, _)| text);
+                let row = self.codes.iter().position(|&other| other as usize == code).map_or(0, |i| i + 1);
+                let (path, column, value) = (path.to_owned(), column.to_owned(), shorten(text, 60));
+                return Err(DataError::MixedColumn { path, row, column, value });
+            }
             return Err(DataError::TooManyLevels { path: path.to_owned(), column: column.to_owned(), levels, rows });
         }
         Ok(())

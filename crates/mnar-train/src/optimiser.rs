@@ -1,8 +1,8 @@
 //! Stochastic gradient steps: SGD with momentum, and Adam.
 //!
-//! One pass over the numbers a parameter does step and average together, where a chain of tensor operations would read and write
-//! them ten times. Their state is plain vectors in the order of the network's parameters, so a checkpoint holds
-//! it bit by bit.
+//! One pass over the numbers of a parameter takes the step and moves the average, where a chain of tensor operations
+//! would read and write them ten times. The state is plain vectors in the order of the network's parameters, so a
+//! checkpoint holds it bit by bit.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Gradients, Tensor};

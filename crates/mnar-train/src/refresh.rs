@@ -1,35 +1,19 @@
-//! phi again, from a model that has improved.
+//! phi again, from the model as it stands.
 
 use crate::error::TrainError;
 use crate::examples::Examples;
 use crate::model::Classifier;
 use crate::predict::logits;
-use mnar::calibrate::Calibration;
-use mnar::estimate::{Estimator, LabelShift};
+use mnar::estimate::{Estimator, Likelihood};
 use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
 
-/// phi by label shift between the held-out labelled rows, which the model has not learnt from and which calibrate it,
-/// and the unlabelled rows.
+/// phi given theta: the maximum of eq:loglikeli, which is convex in phi, for a model of the whole population.
 ///
-/// The model's scores stand for features here: bias-corrected temperature scaling on the held-out rows turns them
-/// into posteriors of a *labelled* row, whatever population the model was trained for.
-pub fn refreshed_phi<M: Classifier>(
-    network: &M,
-    examples: &Examples,
-    labels: &Labels,
-    held_out: &[usize],
-) -> Result<Phi, TrainError> {
-    let unlabelled = (0..labels.len()).filter(|&row| !labels.is_labelled(row));
-    let rows: Vec<usize> = held_out.iter().copied().chain(unlabelled).collect();
-    let y = rows.iter().map(|&row| labels.get(row)).collect();
-    let subset = Labels::new(y, labels.names().to_vec())?;
-    let raw = Posteriors::from_logits(logits(network, examples, &rows).view(), PosteriorKind::Labelled)?;
-    let bcts = Calibration::default().fit(&Sample::new(&raw, &subset)?)?;
-    let posteriors = bcts.apply(&raw)?;
-    let estimate = LabelShift::default().estimate(&Sample::new(&posteriors, &subset)?)?;
-    // The subset has a part of the labels only: phi_k = n_k/(n_k + n_u q_k) with all of them.
-    let n_u = labels.n_unlabelled() as f64;
-    let shares = labels.counts().iter().zip(&estimate.unlabelled_shares);
-    let phi = shares.map(|(&count, q)| count as f64 / (count as f64 + n_u * q)).collect();
-    Ok(Phi::new(phi)?)
+/// It reads the predictions of the unlabelled rows and the label counts only, so it does not matter that the model has
+/// learnt from the labelled rows. (Label shift calibrated on held-out rows was tried here: with 45 of them for ten
+/// classes its error was three times that of a constant mechanism.)
+pub fn refreshed_phi<M: Classifier>(network: &M, examples: &Examples, labels: &Labels) -> Result<Phi, TrainError> {
+    let rows: Vec<usize> = (0..labels.len()).collect();
+    let posteriors = Posteriors::from_logits(logits(network, examples, &rows).view(), PosteriorKind::Population)?;
+    Ok(Likelihood::default().estimate(&Sample::new(&posteriors, labels)?)?.phi)
 }

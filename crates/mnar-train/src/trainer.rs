@@ -15,7 +15,7 @@ use crate::refresh::refreshed_phi;
 use crate::settings::{ThresholdRule, TrainSettings};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
+use mnar::{Labels, Phi};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -261,7 +261,12 @@ impl<'a, M: Classifier> Run<'a, M> {
 
     /// The network with the averaged weights, without gradients.
     fn averaged(&self) -> M {
-        let network = self.network.as_ref().expect("a network outside of steps").valid();
+        self.averaged_of(self.network.as_ref().expect("a network outside of steps"))
+    }
+
+    /// The same in the middle of a step, when the network is held by the step.
+    fn averaged_of(&self, network: &M) -> M {
+        let network = network.valid();
         if self.optimiser.average.is_empty() {
             network
         } else {
@@ -343,16 +348,6 @@ impl<'a, M: Classifier> Run<'a, M> {
         Ok(ssl_risk(Losses { ell, y, h }, &weighting, self.job.settings.lambda, self.shares))
     }
 
-    /// The averaged weights in the middle of a step, when the network is held by the step.
-    fn averaged_of(&self, network: &M) -> M {
-        let network = network.valid();
-        if self.optimiser.average.is_empty() {
-            network
-        } else {
-            parameters::with_values(network, &self.optimiser.average)
-        }
-    }
-
     fn batch(&self, rows: &[usize], view: View, purpose: Purpose, step: u64) -> Tensor<2> {
         let width = self.job.examples.shape().width();
         let mut values = Vec::with_capacity(rows.len() * width);
@@ -389,14 +384,14 @@ impl<'a, M: Classifier> Run<'a, M> {
     fn end_epoch(&mut self) -> Result<Option<EpochRecord>, TrainError> {
         let epoch = (self.progress.step / self.steps_an_epoch) as usize;
         let settings = self.job.settings;
-        if self.job.method == Method::Likelihood {
-            self.likelihood_step()?;
-        }
-        if let (Method::Given(_), Some(every)) = (&self.job.method, settings.refresh)
-            // A refreshed phi needs held-out labels to calibrate on, and some training left to use it.
-            && epoch.is_multiple_of(every) && !self.held_out.is_empty() && epoch < settings.epochs
-        {
-            let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels, &self.held_out)?;
+        let refresh = match (&self.job.method, settings.refresh) {
+            // Algorithm 1's other half: phi given theta, solved exactly in place of a step.
+            (Method::Likelihood, _) => true,
+            (Method::Given(_), Some(every)) => epoch.is_multiple_of(every) && self.job.labels.n_unlabelled() > 0,
+            _ => false,
+        };
+        if refresh {
+            let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
             self.progress.mechanism.refresh(&phi);
         }
         let validation = self.validate();
@@ -424,17 +419,6 @@ impl<'a, M: Classifier> Run<'a, M> {
             self.progress.ended = Some(Ended::EarlyStop);
         }
         Ok(Some(record))
-    }
-
-    /// Algorithm 1's other half: phi given theta, solved exactly (eq:loglikeli is convex in phi) in place of a step.
-    fn likelihood_step(&mut self) -> Result<(), TrainError> {
-        let rows: Vec<usize> = (0..self.job.labels.len()).collect();
-        let scores = logits(&self.averaged(), self.job.examples, &rows);
-        let posteriors = Posteriors::from_logits(scores.view(), PosteriorKind::Population)?;
-        let estimator = mnar::estimate::Likelihood::default();
-        let estimate = mnar::estimate::Estimator::estimate(&estimator, &Sample::new(&posteriors, self.job.labels)?)?;
-        self.progress.mechanism.refresh(&estimate.phi);
-        Ok(())
     }
 
     /// 1/phi-weighted risk and accuracy of the held-out rows: means over the population, not over the labelled.
@@ -513,7 +497,7 @@ fn held_out(labels: &Labels, share: f64, seed: u64) -> Vec<usize> {
 }
 
 /// Weighted mean loss and accuracy of scores divided by a temperature.
-fn weighted_scores(scores: &ndarray::Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> (f64, f64) {
+pub(crate) fn weighted_scores(scores: &ndarray::Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> (f64, f64) {
     let (mut weights, mut risk, mut right) = (0.0, 0.0, 0.0);
     for (&(y, weight), scores) in rows.iter().zip(scores.rows()) {
         let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -5,7 +5,7 @@ use super::estimate::{Estimation, IntervalKind};
 use super::settings::FitSettings;
 use crate::model::Network;
 use crate::predict::logits;
-use crate::trainer::{Ended, EpochRecord, Trained};
+use crate::trainer::{Ended, EpochRecord, Trained, weighted_scores};
 use mnar::diagnose::{Identifiability, effective_sample_size};
 use mnar::test::{SelfMaskingCheck, TestResult};
 use mnar::{Labels, Phi};
@@ -163,22 +163,15 @@ fn held_out(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> (
     if rows.is_empty() {
         return (None, vec![None; classes]);
     }
-    let scores = logits(&trained.network, context.examples, rows) / trained.temperature;
-    let (mut weights, mut right, mut loss) = (0.0, 0.0, 0.0);
-    let mut by_class = vec![(0.0, 0.0); classes];
-    for (&row, scores) in rows.iter().zip(scores.rows()) {
-        let y = context.labels.get(row).map_or(0, |class| class.index());
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let log_sum = top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln();
-        let hit = f64::from(u8::from(scores[y] == top));
-        weights += 1.0 / phi[y];
-        right += hit / phi[y];
-        loss += (log_sum - scores[y]) / phi[y];
-        by_class[y].0 += hit;
-        by_class[y].1 += 1.0;
-    }
-    let total = HeldOut { rows: rows.len(), accuracy: right / weights, log_loss: loss / weights };
-    (Some(total), by_class.iter().map(|(hits, n)| (*n > 0.0).then(|| hits / n)).collect())
+    let scores = logits(&trained.network, context.examples, rows);
+    let class = |row: usize| context.labels.get(row).map_or(0, |class| class.index());
+    let weights: Vec<(usize, f64)> = rows.iter().map(|&row| (class(row), 1.0 / phi[class(row)])).collect();
+    let (log_loss, accuracy) = weighted_scores(&scores, &weights, trained.temperature);
+    let accuracy_of = |k: usize| {
+        let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();
+        alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(&scores, &alone, 1.0).1)
+    };
+    (Some(HeldOut { rows: rows.len(), accuracy, log_loss }), (0..classes).map(accuracy_of).collect())
 }
 
 fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network>) -> Vec<String> {

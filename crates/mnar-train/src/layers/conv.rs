@@ -211,7 +211,8 @@ pub(super) fn channel_sums(values: &[f32], channels: usize) -> Vec<f32> {
     add_up(partial, channels)
 }
 
-fn add_up(partial: Vec<Vec<f32>>, len: usize) -> Vec<f32> {
+/// Partial sums in the order of the rows, whatever thread made them.
+pub(super) fn add_up(partial: Vec<Vec<f32>>, len: usize) -> Vec<f32> {
     partial.into_iter().fold(vec![0.0; len], |mut total, part| {
         total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
         total
@@ -228,7 +229,7 @@ fn matrix_mut(values: &mut [f32], rows: usize) -> ArrayViewMut2<'_, f32> {
 }
 
 /// Any other device: burn's own convolution, which wants channels first.
-pub(super) fn elsewhere(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window) -> Tensor<2> {
+fn elsewhere(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window) -> Tensor<2> {
     let ([n, _], [columns, channels_out]) = (x.dims(), weight.dims());
     let channels_in = columns / window.kernel_pixels();
     let ([d, h, w], [kd, kh, kw]) = (window.input, window.kernel);

@@ -1,6 +1,6 @@
 //! Batch normalisation over all pixels of a channel, with the activation that follows it.
 
-use super::conv::channel_sums;
+use super::conv::{add_up, channel_sums};
 use super::cpu::{Tracked, contiguous, tensor, values};
 use crate::parameters::Initial;
 use burn::backend::Flex;
@@ -151,10 +151,7 @@ fn centred_squares(x: &[f32], mean: &[f32]) -> Vec<f32> {
             sum
         })
         .collect();
-    partial.into_iter().fold(vec![0.0; channels], |mut total, part| {
-        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-        total
-    })
+    add_up(partial, channels)
 }
 
 #[derive(Clone, Debug)]
