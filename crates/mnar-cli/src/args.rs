@@ -1,6 +1,8 @@
 //! The command line as typed. What the words mean together is checked in `plan`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use mnar_train::fit::{ConsistencyName, CrossFitWith, MethodName};
+use mnar_train::{Schedule, ThresholdRule};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -375,10 +377,10 @@ pub(crate) struct DataArgs {
 pub(crate) struct FitOptions {
     /// Where the weights come from [default: label-shift]
     #[arg(long, value_enum)]
-    pub(crate) method: Option<FitMethod>,
+    pub(crate) method: Option<MethodName>,
     /// The loss of unlabelled rows [default: pseudo-labels]
     #[arg(long, value_enum)]
-    pub(crate) consistency: Option<ConsistencyArg>,
+    pub(crate) consistency: Option<ConsistencyName>,
     /// linear, mlp, mnist-cnn, medmnist-cnn, wide-resnet or cnn3d [default: by the shape of the data]
     #[arg(long, value_enum)]
     pub(crate) network: Option<NetworkArg>,
@@ -408,7 +410,7 @@ pub(crate) struct FitOptions {
     pub(crate) optimiser: Option<OptimiserArg>,
     /// cosine or constant learning rate [default: cosine]
     #[arg(long, value_enum)]
-    pub(crate) schedule: Option<ScheduleArg>,
+    pub(crate) schedule: Option<Schedule>,
     /// Weight of the past in the averaged weights [default: 0.99]
     #[arg(long, value_name = "DECAY")]
     pub(crate) averaging: Option<f64>,
@@ -420,7 +422,7 @@ pub(crate) struct FitOptions {
     pub(crate) threshold: Option<f64>,
     /// What the threshold of a class adapts to [default: fixed]
     #[arg(long, value_enum)]
-    pub(crate) threshold_rule: Option<ThresholdArg>,
+    pub(crate) threshold_rule: Option<ThresholdRule>,
     /// Share of the labelled rows held out to choose the epoch [default: 0.1]
     #[arg(long, value_name = "SHARE")]
     pub(crate) validation: Option<f64>,
@@ -438,7 +440,7 @@ pub(crate) struct FitOptions {
     pub(crate) refresh: Option<usize>,
     /// Cross-fit softmax regression or the network itself [default: softmax for tables]
     #[arg(long, value_enum)]
-    pub(crate) cross_fit: Option<CrossFitArg>,
+    pub(crate) cross_fit: Option<CrossFitWith>,
     /// Folds of the cross-fitting [default: 5]
     #[arg(long, value_name = "N")]
     pub(crate) folds: Option<usize>,
@@ -456,7 +458,7 @@ pub(crate) struct FitOptions {
     pub(crate) seed: Option<u64>,
 }
 
-/// Words that flags and the TOML file share.
+/// Words that flags and the TOML file share; those of the library are there.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $word:ident),+ $(,)? }) => {
         $(#[$about])*
@@ -466,31 +468,6 @@ macro_rules! words {
     };
 }
 
-words!(FitMethod {
-    /// Label shift from cross-fitted posteriors, then the debiased risk
-    LabelShift,
-    /// The paper's moments with a buffer
-    Me,
-    /// The paper's moments with the gradient through phi
-    Meg,
-    /// The paper's maximum likelihood
-    Mle,
-    /// Weights by class shares
-    Cadr,
-    /// The constant mechanism
-    DePl,
-    /// The classical, biased risk
-    Pl,
-    /// Labelled rows only
-    CompleteCase,
-    /// Labelled rows only, weighted by 1/phi
-    Ipw,
-    /// A known mechanism, --phi
-    Oracle,
-    /// Known class shares, --shares
-    KnownShares,
-});
-words!(ConsistencyArg { PseudoLabels, Entropy, Fixmatch });
 words!(NetworkArg {
     Linear,
     Mlp,
@@ -504,10 +481,7 @@ words!(NetworkArg {
     Cnn3d,
 });
 words!(OptimiserArg { Adam, Sgd });
-words!(ScheduleArg { Cosine, Constant });
-words!(ThresholdArg { Fixed, Phi, Shares });
 words!(AugmentArg { None, Auto, Medical });
-words!(CrossFitArg { Softmax, Network });
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceName {

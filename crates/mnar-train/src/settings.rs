@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the learning rate falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// It does not.
@@ -28,6 +29,7 @@ impl Schedule {
 
 /// What a class' confidence threshold adapts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdRule {
     /// One threshold for all.

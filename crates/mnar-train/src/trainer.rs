@@ -387,10 +387,10 @@ impl<'a, M: Classifier> Run<'a, M> {
         let refresh = match (&self.job.method, settings.refresh) {
             // Algorithm 1's other half: phi given theta, solved exactly in place of a step.
             (Method::Likelihood, _) => true,
-            (Method::Given(_), Some(every)) => epoch.is_multiple_of(every) && self.job.labels.n_unlabelled() > 0,
+            (Method::Given(_), Some(every)) => epoch.is_multiple_of(every),
             _ => false,
         };
-        if refresh {
+        if refresh && self.job.labels.n_unlabelled() > 0 {
             let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
             self.progress.mechanism.refresh(&phi);
         }

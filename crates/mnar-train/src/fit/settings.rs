@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the mechanism in the loop comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MethodName {
     /// Label shift from cross-fitted, calibrated posteriors first; then the debiased risk with it.
@@ -36,6 +37,7 @@ pub enum MethodName {
 
 /// The unlabelled loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ConsistencyName {
     /// The most likely class as label, where it is likely enough.
@@ -59,6 +61,7 @@ impl ConsistencyName {
 
 /// What is cross-fitted to estimate the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossFitWith {
     /// Softmax regression, refitted in every replicate of the bootstrap.

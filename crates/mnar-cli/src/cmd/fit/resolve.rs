@@ -1,8 +1,6 @@
 //! From what was set to every setting: flags, then the TOML file, then what suits the data.
 
-use crate::args::{
-    AugmentArg, ConsistencyArg, CrossFitArg, FitMethod, FitOptions, NetworkArg, OptimiserArg, ScheduleArg, ThresholdArg,
-};
+use crate::args::{AugmentArg, FitOptions, NetworkArg, OptimiserArg};
 use crate::plan;
 use anyhow::{Result, bail};
 use mnar::Labels;
@@ -11,7 +9,7 @@ use mnar_train::fit::{ConsistencyName, CrossFitWith, FitSettings, MethodName};
 use mnar_train::loss::Stabiliser;
 use mnar_train::model::Architecture;
 use mnar_train::optimiser::Optimiser;
-use mnar_train::{InputShape, Schedule, Threshold, ThresholdRule, TrainSettings};
+use mnar_train::{InputShape, Threshold, TrainSettings};
 
 impl FitOptions {
     /// These, and where they are silent the others.
@@ -54,19 +52,7 @@ const STEPS: usize = 3000;
 const BOOTSTRAP_NUMBERS: usize = 2_000_000;
 
 pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels) -> Result<FitSettings> {
-    let method = match options.method.unwrap_or(FitMethod::LabelShift) {
-        FitMethod::LabelShift => MethodName::LabelShift,
-        FitMethod::Me => MethodName::Me,
-        FitMethod::Meg => MethodName::Meg,
-        FitMethod::Mle => MethodName::Mle,
-        FitMethod::Cadr => MethodName::Cadr,
-        FitMethod::DePl => MethodName::DePl,
-        FitMethod::Pl => MethodName::Pl,
-        FitMethod::CompleteCase => MethodName::CompleteCase,
-        FitMethod::Ipw => MethodName::Ipw,
-        FitMethod::Oracle => MethodName::Oracle,
-        FitMethod::KnownShares => MethodName::KnownShares,
-    };
+    let method = options.method.unwrap_or_default();
     let by_class = |flag: &str, text: &Option<String>| {
         text.as_ref().map(|text| plan::by_class(flag, std::slice::from_ref(text), labels.names())).transpose()
     };
@@ -90,11 +76,7 @@ pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels)
     {
         bail!("--shares must be positive and sum to 1, but sum to {}", shares.iter().sum::<f64>());
     }
-    let consistency = match options.consistency.unwrap_or(ConsistencyArg::PseudoLabels) {
-        ConsistencyArg::PseudoLabels => ConsistencyName::PseudoLabels,
-        ConsistencyArg::Entropy => ConsistencyName::Entropy,
-        ConsistencyArg::Fixmatch => ConsistencyName::Fixmatch,
-    };
+    let consistency = options.consistency.unwrap_or_default();
     let image = match shape {
         InputShape::Image(image) => Some(image),
         InputShape::Row(_) => None,
@@ -105,13 +87,10 @@ pub(super) fn settings(options: &FitOptions, shape: InputShape, labels: &Labels)
         );
     }
     let train = train_settings(options, shape, labels)?;
-    let cross_fit_with = match options.cross_fit {
-        Some(CrossFitArg::Softmax) => CrossFitWith::Softmax,
-        Some(CrossFitArg::Network) => CrossFitWith::Network,
-        // Small pictures are tables of pixels.
-        None if image.is_none() || shape.width() <= 256 => CrossFitWith::Softmax,
-        None => CrossFitWith::Network,
-    };
+    // Small pictures are tables of pixels.
+    let small = image.is_none() || shape.width() <= 256;
+    let auto = if small { CrossFitWith::Softmax } else { CrossFitWith::Network };
+    let cross_fit_with = options.cross_fit.unwrap_or(auto);
     let numbers = labels.len().saturating_mul(shape.width());
     let refits = cross_fit_with == CrossFitWith::Softmax;
     if options.replicates.is_some_and(|replicates| replicates > 0) && !refits {
@@ -179,19 +158,12 @@ fn train_settings(options: &FitOptions, shape: InputShape, labels: &Labels) -> R
         batch_labelled,
         batch_unlabelled: options.batch_unlabelled.unwrap_or(default.batch_unlabelled),
         learning_rate: options.learning_rate.unwrap_or(if sgd { 0.03 } else { default.learning_rate }),
-        schedule: match options.schedule {
-            Some(ScheduleArg::Constant) => Schedule::Constant,
-            _ => Schedule::Cosine,
-        },
+        schedule: options.schedule.unwrap_or(default.schedule),
         optimiser: if sgd { Optimiser::sgd() } else { Optimiser::adam() },
         averaging: options.averaging.unwrap_or(default.averaging),
         lambda: options.lambda.unwrap_or(default.lambda),
         threshold: Threshold {
-            rule: match options.threshold_rule {
-                Some(ThresholdArg::Phi) => ThresholdRule::Phi,
-                Some(ThresholdArg::Shares) => ThresholdRule::Shares,
-                _ => ThresholdRule::Fixed,
-            },
+            rule: options.threshold_rule.unwrap_or(default.threshold.rule),
             tau: options.threshold.unwrap_or(default.threshold.tau),
             ..default.threshold
         },
