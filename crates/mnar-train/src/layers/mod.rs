@@ -1,16 +1,18 @@
-//! Convolution, pooling and batch normalisation, channels last.
+//! Fully connected layers, convolution, pooling and batch normalisation, channels last.
 //!
 //! The one place of the crate that knows how these are computed. On the CPU they are operations of our own under
-//! burn's autodiff (burn 0.22's are several times slower there); on any other device burn's own are used. A faster
-//! kernel replaces the inside of this module and nothing else.
+//! burn's autodiff, on the kernels of `mnar-kernels` (burn 0.22's are several times slower there); on any other device
+//! burn's own are used. [`cpu_kernels`] says which instructions the CPU's use.
 
 mod conv;
 mod cpu;
+mod dense;
 mod norm;
 mod pool;
-mod window;
 
 pub use conv::{Conv, conv};
+pub use cpu::cpu_kernels;
+pub use dense::{Activation, dense};
+pub use mnar_kernels::Window;
 pub use norm::BatchNorm;
-pub use pool::max_pool;
-pub use window::Window;
+pub use pool::{max_pool, mean_pool, rectified_max_pool};

@@ -1,7 +1,6 @@
 //! Batch normalisation over all pixels of a channel, with the activation that follows it.
 
-use super::conv::{add_up, channel_sums};
-use super::cpu::{Tracked, contiguous, tensor, values};
+use super::cpu::{Tracked, contiguous, kernels, tensor, values};
 use crate::parameters::Initial;
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
@@ -10,7 +9,7 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::Tensor;
-use rayon::prelude::*;
+use mnar_kernels::{Isa, Normalised, moments, scale_shift};
 use std::sync::Arc;
 
 /// Batch normalisation followed by a leaky rectifier of the given slope (0 a plain one, 1 none at all).
@@ -54,12 +53,11 @@ impl BatchNorm {
         if !gamma.is_autodiff() {
             let scale = gamma / (self.running_var.value() + EPSILON).sqrt();
             let shift = self.beta.val() - self.running_mean.value() * scale.clone();
-            let x = x.reshape([n * length / channels, channels]);
-            return self.activate(x * scale.unsqueeze() + shift.unsqueeze()).reshape([n, length]);
+            return self.scale_and_shift(x, scale, shift);
         }
-        let (y, mean, var) = match x.clone().try_into_primitive::<Tracked>() {
-            Ok(_) => tracked(x, gamma, self.beta.val(), self.slope),
-            Err(_) => self.elsewhere(x, gamma),
+        let (y, mean, var) = match (kernels(), x.clone().try_into_primitive::<Tracked>()) {
+            (Some(isa), Ok(_)) => tracked(x, gamma, self.beta.val(), self.slope, isa),
+            _ => self.elsewhere(x, gamma),
         };
         let count = (n * length / channels) as f64;
         let keep = |running: &RunningState<Tensor<1>>, new: Tensor<1>| {
@@ -71,6 +69,22 @@ impl BatchNorm {
         keep(&self.running_mean, mean);
         keep(&self.running_var, var.mul_scalar(count / (count - 1.0).max(1.0)));
         y
+    }
+
+    fn scale_and_shift(&self, x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
+        let ([n, length], [channels]) = (x.dims(), scale.dims());
+        if let (Some(isa), Ok(x), Ok(scale), Ok(shift)) = (
+            kernels(),
+            x.clone().try_into_primitive::<Flex>(),
+            scale.clone().try_into_primitive::<Flex>(),
+            shift.clone().try_into_primitive::<Flex>(),
+        ) {
+            let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
+            let y = scale_shift(isa, values(&x), values(&scale), values(&shift), self.slope);
+            return Tensor::from_primitive::<Flex>(tensor(y, &[n, length]));
+        }
+        let x = x.reshape([n * length / channels, channels]);
+        self.activate(x * scale.unsqueeze() + shift.unsqueeze()).reshape([n, length])
     }
 
     fn activate(&self, x: Tensor<2>) -> Tensor<2> {
@@ -93,7 +107,7 @@ impl BatchNorm {
 }
 
 /// The output, and the batch's mean and (biased) variance.
-fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32) -> (Tensor<2>, Tensor<1>, Tensor<1>) {
+fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa) -> (Tensor<2>, Tensor<1>, Tensor<1>) {
     let ([n, length], [channels]) = (x.dims(), gamma.dims());
     let same = "one device for the input and the parameters";
     let x = x.try_into_primitive::<Tracked>().expect(same);
@@ -102,56 +116,16 @@ fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32) -> (Tens
     let step = Normalise.prepare::<NoCheckpointing>([x.node(), gamma.node(), beta.node()]).compute_bound().stateful();
     let (x, gamma, beta) =
         (contiguous(x.into_primitive()), contiguous(gamma.into_primitive()), contiguous(beta.into_primitive()));
-    let count = (n * length / channels) as f32;
-    let mean: Vec<f32> = channel_sums(values(&x), channels).iter().map(|sum| sum / count).collect();
-    let var = centred_squares(values(&x), &mean).into_iter().map(|sum| sum / count).collect::<Vec<f32>>();
+    let (mean, var) = moments(isa, values(&x), channels);
     let inverse_sd: Vec<f32> = var.iter().map(|var| 1.0 / (var + EPSILON).sqrt()).collect();
-    let (scale, shift) = affine(values(&gamma), values(&beta), &mean, &inverse_sd);
-    let mut output = vec![0.0; n * length];
-    output.par_chunks_mut(channels * BLOCK).zip(values(&x).par_chunks(channels * BLOCK)).for_each(|(y, x)| {
-        for (y, x) in y.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
-            for c in 0..channels {
-                let value = x[c] * scale[c] + shift[c];
-                y[c] = if value > 0.0 { value } else { value * slope };
-            }
-        }
-    });
-    let output = tensor(output, &[n, length]);
-    let moments = [tensor(mean.clone(), &[channels]), tensor(var, &[channels])].map(Tensor::from_primitive::<Flex>);
-    let saved = Saved { x, gamma, beta, mean: mean.into(), inverse_sd: inverse_sd.into(), slope };
+    let saved = Saved { x, gamma, beta, mean: mean.clone().into(), inverse_sd: inverse_sd.into(), slope, isa };
+    let output = tensor(saved.normalised().forward(isa), &[n, length]);
     let y = Tensor::from_primitive::<Tracked>(match step {
         OpsKind::Tracked(step) => step.finish(saved, output),
         OpsKind::UnTracked(step) => step.finish(output),
     });
-    let [mean, var] = moments;
+    let [mean, var] = [mean, var].map(|moment| Tensor::from_primitive::<Flex>(tensor(moment, &[channels])));
     (y, mean, var)
-}
-
-/// Pixels a thread takes at a time; fixed, so that sums do not depend on the threads.
-const BLOCK: usize = 2048;
-
-/// y = x · scale + shift is the normalised, scaled and shifted value.
-fn affine(gamma: &[f32], beta: &[f32], mean: &[f32], inverse_sd: &[f32]) -> (Vec<f32>, Vec<f32>) {
-    let scale: Vec<f32> = gamma.iter().zip(inverse_sd).map(|(gamma, inverse)| gamma * inverse).collect();
-    let shift = (0..scale.len()).map(|c| beta[c] - mean[c] * scale[c]).collect();
-    (scale, shift)
-}
-
-fn centred_squares(x: &[f32], mean: &[f32]) -> Vec<f32> {
-    let channels = mean.len();
-    let partial: Vec<Vec<f32>> = x
-        .par_chunks(channels * BLOCK)
-        .map(|x| {
-            let mut sum = vec![0.0; channels];
-            for pixel in x.chunks_exact(channels) {
-                for c in 0..channels {
-                    sum[c] += (pixel[c] - mean[c]) * (pixel[c] - mean[c]);
-                }
-            }
-            sum
-        })
-        .collect();
-    add_up(partial, channels)
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +136,20 @@ struct Saved {
     mean: Arc<[f32]>,
     inverse_sd: Arc<[f32]>,
     slope: f32,
+    isa: Isa,
+}
+
+impl Saved {
+    fn normalised(&self) -> Normalised<'_> {
+        Normalised {
+            x: values(&self.x),
+            mean: &self.mean,
+            inverse_sd: &self.inverse_sd,
+            gamma: values(&self.gamma),
+            beta: values(&self.beta),
+            slope: self.slope,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -171,55 +159,16 @@ impl Backward<Flex, 3> for Normalise {
     type State = Saved;
 
     fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let ([x_node, gamma_node, beta_node], saved) = (ops.parents, ops.state);
-        let mut dy = contiguous(gradients.consume::<Flex>(&ops.node));
-        let (x, channels) = (values(&saved.x), saved.mean.len());
-        let (scale, shift) = affine(values(&saved.gamma), values(&saved.beta), &saved.mean, &saved.inverse_sd);
-        // Through the rectifier, and on the way Σ dy and Σ dy·x̂ of every channel.
-        let sums: Vec<(Vec<f32>, Vec<f32>)> = dy
-            .storage_mut::<f32>()
-            .par_chunks_mut(channels * BLOCK)
-            .zip(x.par_chunks(channels * BLOCK))
-            .map(|(dy, x)| {
-                let (mut sum, mut with_x) = (vec![0.0; channels], vec![0.0; channels]);
-                for (dy, x) in dy.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
-                    for c in 0..channels {
-                        let slope = if x[c] * scale[c] + shift[c] > 0.0 { 1.0 } else { saved.slope };
-                        dy[c] *= slope;
-                        sum[c] += dy[c];
-                        with_x[c] += dy[c] * (x[c] - saved.mean[c]) * saved.inverse_sd[c];
-                    }
-                }
-                (sum, with_x)
-            })
-            .collect();
-        let (mut sum, mut with_x) = (vec![0.0; channels], vec![0.0; channels]);
-        for (part, part_x) in sums {
-            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-            with_x.iter_mut().zip(part_x).for_each(|(sum, part)| *sum += part);
-        }
+        let (nodes, saved) = (ops.parents, ops.state);
+        let dy = contiguous(gradients.consume::<Flex>(&ops.node));
+        let channels = saved.mean.len();
         let shape: Vec<usize> = saved.x.layout().shape().iter().copied().collect();
-        if let Some(node) = x_node {
-            // dx = γ/σ · (dy − mean(dy) − x̂ · mean(dy·x̂))
-            let count = (x.len() / channels) as f32;
-            let mut dx = vec![0.0; x.len()];
-            let blocks = dx.par_chunks_mut(channels * BLOCK).zip(x.par_chunks(channels * BLOCK));
-            blocks.zip(values(&dy).par_chunks(channels * BLOCK)).for_each(|((dx, x), dy)| {
-                let pixels = dx.chunks_exact_mut(channels).zip(x.chunks_exact(channels));
-                for ((dx, x), dy) in pixels.zip(dy.chunks_exact(channels)) {
-                    for c in 0..channels {
-                        let normalised = (x[c] - saved.mean[c]) * saved.inverse_sd[c];
-                        dx[c] = scale[c] * (dy[c] - (sum[c] + normalised * with_x[c]) / count);
-                    }
-                }
-            });
-            gradients.register::<Flex>(node.id, tensor(dx, &shape));
-        }
-        if let Some(node) = gamma_node {
-            gradients.register::<Flex>(node.id, tensor(with_x, &[channels]));
-        }
-        if let Some(node) = beta_node {
-            gradients.register::<Flex>(node.id, tensor(sum, &[channels]));
+        let ours = saved.normalised().backward(saved.isa, values(&dy));
+        let all = [tensor(ours.x, &shape), tensor(ours.gamma, &[channels]), tensor(ours.beta, &[channels])];
+        for (node, gradient) in nodes.into_iter().zip(all) {
+            if let Some(node) = node {
+                gradients.register::<Flex>(node.id, gradient);
+            }
         }
     }
 }

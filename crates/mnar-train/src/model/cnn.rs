@@ -1,11 +1,10 @@
 //! The paper's two networks for flat images.
 
 use super::{Classifier, Mlp};
-use crate::layers::{BatchNorm, Conv, Window, max_pool};
+use crate::layers::{BatchNorm, Conv, Window, max_pool, rectified_max_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
 use burn::tensor::Tensor;
-use burn::tensor::activation::relu;
 use mnar_data::ImageShape;
 
 /// Conv 5×5 (6), pool, conv 5×5 (16), pool, 120, 84, K: the paper's network for MNIST.
@@ -41,9 +40,8 @@ impl MnistCnn {
 
 impl Classifier for MnistCnn {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        // Rectifier and maximum commute; the rectifier after the pool has a quarter of the work.
-        let x = relu(max_pool(self.conv1.forward(x), [1, self.side1[0], self.side1[1]]));
-        let x = relu(max_pool(self.conv2.forward(x), [1, self.side2[0], self.side2[1]]));
+        let x = rectified_max_pool(self.conv1.forward(x), [1, self.side1[0], self.side1[1]]);
+        let x = rectified_max_pool(self.conv2.forward(x), [1, self.side2[0], self.side2[1]]);
         self.head.forward(x)
     }
 }

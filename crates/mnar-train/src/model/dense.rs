@@ -1,10 +1,10 @@
 //! Fully connected layers.
 
 use super::Classifier;
+use crate::layers::{Activation, dense};
 use crate::parameters::Initial;
 use burn::module::{Module, Param};
-use burn::tensor::activation::relu;
-use burn::tensor::{Tensor, module::linear};
+use burn::tensor::Tensor;
 
 /// A fully connected layer: x W + b.
 #[derive(Module, Debug)]
@@ -23,8 +23,8 @@ impl Dense {
     }
 
     /// Applies the layer.
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        linear(x, self.weight.val(), Some(self.bias.val()))
+    pub fn forward(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
+        dense(x, self.weight.val(), self.bias.val(), activation)
     }
 }
 
@@ -46,9 +46,9 @@ impl Mlp {
 impl Classifier for Mlp {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let last = self.layers.len() - 1;
-        self.layers.iter().enumerate().fold(x, |x, (i, layer)| {
-            let x = layer.forward(x);
-            if i < last { relu(x) } else { x }
-        })
+        self.layers
+            .iter()
+            .enumerate()
+            .fold(x, |x, (i, layer)| layer.forward(x, if i < last { Activation::Rectifier } else { Activation::None }))
     }
 }

@@ -1,7 +1,7 @@
 //! Wide residual networks, as FixMatch uses them.
 
 use super::{Classifier, Dense};
-use crate::layers::{BatchNorm, Conv, Window};
+use crate::layers::{Activation, BatchNorm, Conv, Window, mean_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -67,6 +67,7 @@ pub struct WideResNet {
     pub norm: BatchNorm,
     /// From channel means to logits.
     pub head: Dense,
+    side: [usize; 2],
 }
 
 impl WideResNet {
@@ -84,16 +85,14 @@ impl WideResNet {
             }
         }
         let norm = BatchNorm::new(channels, MOMENTUM, SLOPE, initial);
-        Self { stem, blocks, norm, head: Dense::new(channels, classes, initial) }
+        Self { stem, blocks, norm, head: Dense::new(channels, classes, initial), side }
     }
 }
 
 impl Classifier for WideResNet {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let x = self.blocks.iter().fold(self.stem.forward(x), |x, block| block.forward(x));
-        let x = self.norm.forward(x);
-        let ([n, length], channels) = (x.dims(), self.head.weight.dims()[0]);
-        let means = x.reshape([n, length / channels, channels]).mean_dim(1).reshape([n, channels]);
-        self.head.forward(means)
+        let means = mean_pool(self.norm.forward(x), [1, self.side[0], self.side[1]]);
+        self.head.forward(means, Activation::None)
     }
 }

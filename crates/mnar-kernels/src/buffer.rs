@@ -1,0 +1,31 @@
+//! Memory: outputs that are written once, and scratch that is kept by its thread.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+
+/// A vector whose every element `write` sets; it is not cleared before.
+///
+/// # Safety
+/// `write` must initialise the whole slice.
+pub(crate) unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<f32>])) -> Vec<f32> {
+    let mut values = Vec::with_capacity(len);
+    write(&mut values.spare_capacity_mut()[..len]);
+    // SAFETY: the capacity is there, and `write` has initialised all of it.
+    unsafe { values.set_len(len) };
+    values
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lends a buffer of this length with anything in it. A thread keeps its longest.
+pub(crate) fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < len {
+        scratch.resize(len, 0.0);
+    }
+    let result = work(&mut scratch[..len]);
+    SCRATCH.replace(scratch);
+    result
+}

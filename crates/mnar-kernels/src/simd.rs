@@ -1,0 +1,208 @@
+//! Vectors of `f32`, one type an instruction set, and the way from a run-time choice to code compiled for it.
+//!
+//! Kernels are written once, generic over [`Lanes`], as the `run` of a [`Kernel`]. [`dispatch`] enters them through a
+//! function that has the instruction set enabled; everything below is `#[inline(always)]`, so that it is compiled with
+//! that set. There is no other way in, which is what makes the intrinsics sound: a [`Lanes`] of a set is only reached
+//! after [`Isa::is_available`](crate::Isa::is_available) said that the processor has it.
+
+use crate::Isa;
+
+/// A register of `f32`.
+///
+/// # Safety
+/// Every function may be called only on a processor with the instruction set of the type, which code gets by being
+/// generic over the `Lanes` that [`dispatch`] chose.
+pub(crate) trait Lanes: Copy {
+    /// Values in a register.
+    const WIDTH: usize;
+    /// Registers of the processor: how many sums a tile may hold.
+    const REGISTERS: usize;
+
+    unsafe fn splat(value: f32) -> Self;
+    /// # Safety
+    /// `from` is valid for reading `WIDTH` values.
+    unsafe fn load(from: *const f32) -> Self;
+    /// # Safety
+    /// `to` is valid for writing `WIDTH` values.
+    unsafe fn store(self, to: *mut f32);
+    /// `a · b + self`, rounded once where the processor can.
+    unsafe fn fused(self, a: Self, b: Self) -> Self;
+    /// `self` where positive, `self · slope` elsewhere.
+    unsafe fn leaky(self, slope: Self) -> Self;
+}
+
+/// A computation that can be compiled for any instruction set.
+pub(crate) trait Kernel {
+    /// Must be `#[inline(always)]`, and so must be all it calls that should use the instruction set.
+    fn run<L: Lanes>(self);
+}
+
+/// Runs a kernel with an instruction set; with the portable one where the processor lacks it.
+pub(crate) fn dispatch(isa: Isa, kernel: impl Kernel) {
+    match isa {
+        // SAFETY: the processor has the features that the called function enables.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.is_available() => unsafe { x86::avx512(kernel) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.is_available() => unsafe { x86::avx2(kernel) },
+        _ => kernel.run::<Portable>(),
+    }
+}
+
+/// Runs loops that the compiler turns into vectors of the instruction set. `work` should hold the loops itself.
+pub(crate) fn vectorised<R>(isa: Isa, work: impl FnOnce() -> R) -> R {
+    match isa {
+        // SAFETY: the processor has the features that the called function enables.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.is_available() => unsafe { x86::call_avx512(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.is_available() => unsafe { x86::call_avx2(work) },
+        _ => work(),
+    }
+}
+
+/// Four values that the compiler turns into whatever the target has; multiplication and addition round apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable([f32; 4]);
+
+impl Lanes for Portable {
+    const WIDTH: usize = 4;
+    const REGISTERS: usize = 16;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's promise; arrays of f32 are read unaligned.
+        Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn fused(self, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|i| a.0[i] * b.0[i] + self.0[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn leaky(self, slope: Self) -> Self {
+        Self(std::array::from_fn(|i| if self.0[i] > 0.0 { self.0[i] } else { self.0[i] * slope.0[i] }))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Kernel, Lanes};
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The processor has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn avx2(kernel: impl Kernel) {
+        kernel.run::<Avx2>();
+    }
+
+    /// # Safety
+    /// The processor has AVX-512F (and AVX2 and FMA, which every such processor has).
+    #[target_feature(enable = "avx512f,avx2,fma")]
+    pub(super) unsafe fn avx512(kernel: impl Kernel) {
+        kernel.run::<Avx512>();
+    }
+
+    /// # Safety
+    /// The processor has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn call_avx2<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    /// # Safety
+    /// The processor has AVX-512F (and AVX2 and FMA, which every such processor has).
+    #[target_feature(enable = "avx512f,avx2,fma")]
+    pub(super) unsafe fn call_avx512<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx2(__m256);
+
+    // SAFETY of all blocks: the trait's contract gives the instruction set, and each pointer is the caller's promise.
+    impl Lanes for Avx2 {
+        const WIDTH: usize = 8;
+        const REGISTERS: usize = 16;
+
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            Self(unsafe { _mm256_set1_ps(value) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self {
+            Self(unsafe { _mm256_loadu_ps(from) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            unsafe { _mm256_storeu_ps(to, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn fused(self, a: Self, b: Self) -> Self {
+            Self(unsafe { _mm256_fmadd_ps(a.0, b.0, self.0) })
+        }
+
+        #[inline(always)]
+        unsafe fn leaky(self, slope: Self) -> Self {
+            unsafe {
+                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(self.0, _mm256_setzero_ps());
+                Self(_mm256_blendv_ps(_mm256_mul_ps(self.0, slope.0), self.0, positive))
+            }
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx512(__m512);
+
+    // SAFETY: as for AVX2.
+    impl Lanes for Avx512 {
+        const WIDTH: usize = 16;
+        const REGISTERS: usize = 32;
+
+        #[inline(always)]
+        unsafe fn splat(value: f32) -> Self {
+            Self(unsafe { _mm512_set1_ps(value) })
+        }
+
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self {
+            Self(unsafe { _mm512_loadu_ps(from) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            unsafe { _mm512_storeu_ps(to, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn fused(self, a: Self, b: Self) -> Self {
+            Self(unsafe { _mm512_fmadd_ps(a.0, b.0, self.0) })
+        }
+
+        #[inline(always)]
+        unsafe fn leaky(self, slope: Self) -> Self {
+            unsafe {
+                let positive = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps());
+                Self(_mm512_mask_blend_ps(positive, _mm512_mul_ps(self.0, slope.0), self.0))
+            }
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! The two matrix products everything else is made of, with the sums held in registers.
+//!
+//! *Product*: every output pixel is Σ over the values its window sees, times weights. The values are read where they
+//! lie: channels are last, so a row of a window is one run of consecutive values, and a window is a short list of runs
+//! ([`Reads`]) from a starting point of its own. Nothing is gathered. *Gradient*: the transpose, weights from values and
+//! output gradients.
+//!
+//! A tile is `ROWS` × `VECTORS` registers of sums: each step loads `VECTORS` registers of weights, and multiplies them
+//! with `ROWS` single values. Weights and output gradients are laid out as the tiles read them, in [`Panels`].
+
+use crate::Isa;
+use crate::simd::{Kernel, Lanes, dispatch};
+use std::mem::MaybeUninit;
+
+/// Rows of weights that stay in the first-level cache while all pixels pass.
+const BLOCK_DEPTH: usize = 384;
+
+/// Columns of a matrix that a tile takes together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel {
+    /// The first column.
+    start: usize,
+    /// Columns in use.
+    columns: usize,
+    /// Registers that hold them.
+    vectors: usize,
+}
+
+fn panels(isa: Isa, columns: usize) -> Vec<Panel> {
+    let (width, most) = match isa {
+        Isa::Avx512 if isa.is_available() => (16, 4),
+        Isa::Avx2 if isa.is_available() => (8, 2),
+        _ => (4, 2),
+    };
+    let mut panels = Vec::new();
+    let mut start = 0;
+    while start < columns {
+        let left = columns - start;
+        let vectors = left.div_ceil(width).min(most);
+        panels.push(Panel { start, columns: left.min(vectors * width), vectors });
+        start += vectors * width;
+    }
+    panels
+}
+
+/// A matrix as tiles read it: panels of columns one after the other, each row by row, short ones filled with zeros.
+pub(crate) struct Panels {
+    isa: Isa,
+    values: Vec<f32>,
+    depth: usize,
+    columns: usize,
+    panels: Vec<Panel>,
+    width: usize,
+}
+
+impl Panels {
+    /// An empty one, to be filled again and again.
+    pub(crate) fn new(isa: Isa) -> Self {
+        let width = match isa {
+            Isa::Avx512 if isa.is_available() => 16,
+            Isa::Avx2 if isa.is_available() => 8,
+            _ => 4,
+        };
+        Self { isa, values: Vec::new(), depth: 0, columns: 0, panels: Vec::new(), width }
+    }
+
+    /// Lays out a matrix of `depth` rows; `row(k)` is the k-th.
+    pub(crate) fn fill<'a>(&mut self, depth: usize, columns: usize, row: impl Fn(usize) -> &'a [f32]) {
+        self.shape(depth, columns);
+        for panel in &self.panels {
+            let wide = panel.vectors * self.width;
+            let values = &mut self.values[panel.start * depth..][..wide * depth];
+            for (k, values) in values.chunks_exact_mut(wide).enumerate() {
+                let (used, unused) = values.split_at_mut(panel.columns);
+                used.copy_from_slice(&row(k)[panel.start..panel.start + panel.columns]);
+                unused.fill(0.0);
+            }
+        }
+    }
+
+    /// Lays out the transpose: `column(j)` is the j-th column, `depth` values.
+    pub(crate) fn fill_transposed<'a>(
+        &mut self,
+        depth: usize,
+        columns: usize,
+        column: impl Fn(usize, usize) -> &'a [f32],
+        run: usize,
+    ) {
+        // Columns come in runs of `run` rows: column(j, i) holds rows i·run..(i+1)·run of column j.
+        self.shape(depth, columns);
+        for panel in &self.panels {
+            let wide = panel.vectors * self.width;
+            let values = &mut self.values[panel.start * depth..][..wide * depth];
+            if panel.columns < wide {
+                values.fill(0.0);
+            }
+            for (i, values) in values.chunks_exact_mut(wide * run).enumerate() {
+                for j in 0..panel.columns {
+                    let column = column(panel.start + j, i);
+                    for (k, value) in column.iter().enumerate() {
+                        values[k * wide + j] = *value;
+                    }
+                }
+            }
+        }
+    }
+
+    fn shape(&mut self, depth: usize, columns: usize) {
+        if self.columns != columns || self.panels.is_empty() {
+            self.panels = panels(self.isa, columns);
+        }
+        (self.depth, self.columns) = (depth, columns);
+        let wide = self.panels.last().map_or(0, |last| last.start + last.vectors * self.width);
+        self.values.resize(wide * depth, 0.0);
+    }
+}
+
+/// What every row of the left matrix reads from its starting point: runs of consecutive values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reads {
+    /// Offset from the starting point, and length.
+    runs: Vec<(usize, usize)>,
+    /// Runs of a block, whose weights stay in the first-level cache.
+    blocks: Vec<std::ops::Range<usize>>,
+    /// All values read.
+    depth: usize,
+    /// The furthest value read, from the starting point.
+    reach: usize,
+}
+
+impl Reads {
+    pub(crate) fn new(runs: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let mut reads = Self::default();
+        let mut in_block = 0;
+        let mut first = 0;
+        for (offset, length) in runs {
+            // Long runs are cut into equal pieces that fit a block.
+            let pieces = length.div_ceil(BLOCK_DEPTH).max(1);
+            let piece = length.div_ceil(pieces).max(1);
+            for start in (0..length).step_by(piece) {
+                let length = piece.min(length - start);
+                if in_block + length > BLOCK_DEPTH && reads.runs.len() > first {
+                    reads.blocks.push(first..reads.runs.len());
+                    (first, in_block) = (reads.runs.len(), 0);
+                }
+                reads.runs.push((offset + start, length));
+                in_block += length;
+                reads.depth += length;
+                reads.reach = reads.reach.max(offset + start + length);
+            }
+        }
+        // Without anything to read there is still a bias, or a zero, to write.
+        reads.blocks.push(first..reads.runs.len());
+        reads
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+/// Where each pixel starts to read, and where it writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pixels {
+    from: Vec<usize>,
+    to: Vec<usize>,
+    furthest_from: usize,
+    furthest_to: usize,
+}
+
+impl Pixels {
+    pub(crate) fn push(&mut self, from: usize, to: usize) {
+        self.from.push(from);
+        self.to.push(to);
+        self.furthest_from = self.furthest_from.max(from);
+        self.furthest_to = self.furthest_to.max(to);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.from.len()
+    }
+}
+
+/// What is done to a sum before it is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Finish<'a> {
+    /// Added, one a column.
+    pub(crate) bias: Option<&'a [f32]>,
+    /// Slope below zero of the rectifier; 1 for none.
+    pub(crate) slope: f32,
+}
+
+/// Writes, for every pixel, Σ (values it reads) · weights.
+pub(crate) fn product(
+    source: &[f32],
+    pixels: &Pixels,
+    reads: &Reads,
+    weights: &Panels,
+    finish: Finish<'_>,
+    output: &mut [MaybeUninit<f32>],
+) {
+    if pixels.len() == 0 {
+        return;
+    }
+    // These four make every access below an access inside its slice.
+    assert!(pixels.furthest_from + reads.reach <= source.len(), "a pixel reads inside the source");
+    assert!(pixels.furthest_to + weights.columns <= output.len(), "a pixel writes inside the output");
+    assert!(weights.depth == reads.depth, "a row of weights for every value read");
+    assert!(finish.bias.is_none_or(|bias| bias.len() == weights.columns), "a bias for every column");
+    dispatch(weights.isa, Product { source, pixels, reads, weights, finish, output });
+}
+
+struct Product<'a> {
+    source: &'a [f32],
+    pixels: &'a Pixels,
+    reads: &'a Reads,
+    weights: &'a Panels,
+    finish: Finish<'a>,
+    output: &'a mut [MaybeUninit<f32>],
+}
+
+/// Calls `$body` with `$rows` as a constant: tiles of all sizes up to the largest.
+macro_rules! with_rows {
+    ($rows:expr, $constant:ident => $body:expr; $($n:literal)*) => {
+        match $rows {
+            $($n => { const $constant: usize = $n; $body })*
+            _ => unreachable!("a tile has at most as many rows as the largest"),
+        }
+    };
+}
+
+/// The rows of the next tile when `left` are left: the largest, or equal parts at the end.
+#[inline(always)]
+fn next_rows(left: usize, largest: usize) -> usize {
+    if left >= 2 * largest { largest } else { left.div_ceil(left.div_ceil(largest)) }
+}
+
+impl Kernel for Product<'_> {
+    #[inline(always)]
+    fn run<L: Lanes>(mut self) {
+        let weights = self.weights;
+        for panel in &weights.panels {
+            let mut depth = 0;
+            for (i, block) in self.reads.blocks.iter().enumerate() {
+                let runs = &self.reads.runs[block.clone()];
+                let part = Part { panel, runs, depth, first: i == 0, last: i + 1 == self.reads.blocks.len() };
+                depth += runs.iter().map(|run| run.1).sum::<usize>();
+                let mut at = 0;
+                while at < self.pixels.len() {
+                    let left = self.pixels.len() - at;
+                    // SAFETY: `at + rows` is at most the number of pixels; `product` checked the rest.
+                    let rows = unsafe {
+                        match (panel.vectors, L::REGISTERS) {
+                            (4, 32) => {
+                                let rows = next_rows(left, 6);
+                                with_rows!(rows, R => self.tile::<L, R, 4>(&part, at); 1 2 3 4 5 6);
+                                rows
+                            }
+                            (3, 32) => {
+                                let rows = next_rows(left, 8);
+                                with_rows!(rows, R => self.tile::<L, R, 3>(&part, at); 1 2 3 4 5 6 7 8);
+                                rows
+                            }
+                            (2, 32) => {
+                                let rows = next_rows(left, 12);
+                                with_rows!(rows, R => self.tile::<L, R, 2>(&part, at); 1 2 3 4 5 6 7 8 9 10 11 12);
+                                rows
+                            }
+                            (2, _) => {
+                                let rows = next_rows(left, 6);
+                                with_rows!(rows, R => self.tile::<L, R, 2>(&part, at); 1 2 3 4 5 6);
+                                rows
+                            }
+                            _ => {
+                                let rows = next_rows(left, 12);
+                                with_rows!(rows, R => self.tile::<L, R, 1>(&part, at); 1 2 3 4 5 6 7 8 9 10 11 12);
+                                rows
+                            }
+                        }
+                    };
+                    at += rows;
+                }
+            }
+        }
+    }
+}
+
+/// A panel of columns and a block of what is read.
+struct Part<'a> {
+    panel: &'a Panel,
+    runs: &'a [(usize, usize)],
+    /// Rows of weights before the block.
+    depth: usize,
+    first: bool,
+    last: bool,
+}
+
+impl Product<'_> {
+    /// # Safety
+    /// `at + ROWS` is at most the number of pixels, `L` is what `weights` were laid out for with `VECTORS` registers in
+    /// this panel, and the conditions that [`product`] checks hold.
+    #[inline(always)]
+    unsafe fn tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(&mut self, part: &Part<'_>, at: usize) {
+        // SAFETY: sources are read at from + offset + k ≤ furthest_from + reach; weights at rows below their depth;
+        // the output at to + column below furthest_to + columns.
+        unsafe {
+            let wide = VECTORS * L::WIDTH;
+            let panel = part.panel;
+            let output = self.output.as_mut_ptr().cast::<f32>().add(panel.start);
+            let to: [*mut f32; ROWS] = std::array::from_fn(|i| output.add(*self.pixels.to.get_unchecked(at + i)));
+            let mut sums = [[L::splat(0.0); VECTORS]; ROWS];
+            if !part.first {
+                for i in 0..ROWS {
+                    sums[i] = load_columns::<L, VECTORS>(to[i], panel.columns);
+                }
+            } else if let Some(bias) = self.finish.bias {
+                let bias = load_columns::<L, VECTORS>(bias.as_ptr().add(panel.start), panel.columns);
+                sums = [bias; ROWS];
+            }
+            let source = self.source.as_ptr();
+            let from: [*const f32; ROWS] = std::array::from_fn(|i| source.add(*self.pixels.from.get_unchecked(at + i)));
+            let mut weight = self.weights.values.as_ptr().add(panel.start * self.weights.depth + part.depth * wide);
+            for &(offset, length) in part.runs {
+                let from: [*const f32; ROWS] = std::array::from_fn(|i| from[i].add(offset));
+                for k in 0..length {
+                    let row: [L; VECTORS] = std::array::from_fn(|j| L::load(weight.add(j * L::WIDTH)));
+                    for i in 0..ROWS {
+                        let value = L::splat(*from[i].add(k));
+                        for j in 0..VECTORS {
+                            sums[i][j] = sums[i][j].fused(value, row[j]);
+                        }
+                    }
+                    weight = weight.add(wide);
+                }
+            }
+            if part.last && self.finish.slope != 1.0 {
+                let slope = L::splat(self.finish.slope);
+                for row in &mut sums {
+                    for sum in row {
+                        *sum = sum.leaky(slope);
+                    }
+                }
+            }
+            for i in 0..ROWS {
+                store_columns(sums[i], to[i], panel.columns);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `from` is valid for reading `columns` values, at most `VECTORS · WIDTH`.
+#[inline(always)]
+unsafe fn load_columns<L: Lanes, const VECTORS: usize>(from: *const f32, columns: usize) -> [L; VECTORS] {
+    // SAFETY: whole registers where the columns fill them, else by way of a buffer as long as the registers.
+    unsafe {
+        if columns == VECTORS * L::WIDTH {
+            std::array::from_fn(|j| L::load(from.add(j * L::WIDTH)))
+        } else {
+            let mut buffer = [0.0f32; 64];
+            std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), columns);
+            std::array::from_fn(|j| L::load(buffer.as_ptr().add(j * L::WIDTH)))
+        }
+    }
+}
+
+/// # Safety
+/// `to` is valid for writing `columns` values, at most `VECTORS · WIDTH`.
+#[inline(always)]
+unsafe fn store_columns<L: Lanes, const VECTORS: usize>(sums: [L; VECTORS], to: *mut f32, columns: usize) {
+    // SAFETY: as in `load_columns`.
+    unsafe {
+        if columns == VECTORS * L::WIDTH {
+            for j in 0..VECTORS {
+                sums[j].store(to.add(j * L::WIDTH));
+            }
+        } else {
+            let mut buffer = [0.0f32; 64];
+            for j in 0..VECTORS {
+                sums[j].store(buffer.as_mut_ptr().add(j * L::WIDTH));
+            }
+            std::ptr::copy_nonoverlapping(buffer.as_ptr(), to, columns);
+        }
+    }
+}
+
+/// Adds Σ over pixels of (values a pixel reads) ⊗ (its output gradient) to `sum`, laid out as the panels of `gradient`
+/// but with a row for every value read.
+///
+/// The rows of `gradient` are the pixels.
+pub(crate) fn outer_products(source: &[f32], pixels: &Pixels, reads: &Reads, gradient: &Panels, sum: &mut [f32]) {
+    if pixels.len() == 0 {
+        return;
+    }
+    assert!(pixels.furthest_from + reads.reach <= source.len(), "a pixel reads inside the source");
+    assert!(gradient.depth == pixels.len(), "an output gradient for every pixel");
+    assert!(sum.len() == gradient.sums(reads.depth), "a sum for every weight");
+    dispatch(gradient.isa, OuterProducts { source, pixels, reads, gradient, sum });
+}
+
+impl Panels {
+    /// The length of a buffer of sums for [`outer_products`] over this many rows of weights.
+    pub(crate) fn sums(&self, depth: usize) -> usize {
+        self.panels.last().map_or(0, |last| last.start + last.vectors * self.width) * depth
+    }
+
+    /// From sums laid out in panels to rows of `columns` values; adds where `add`.
+    pub(crate) fn unpack(&self, sums: &[f32], depth: usize, rows: &mut [f32], add: bool) {
+        for panel in &self.panels {
+            let wide = panel.vectors * self.width;
+            let sums = sums[panel.start * depth..][..wide * depth].chunks_exact(wide);
+            for (row, sums) in rows.chunks_exact_mut(self.columns).zip(sums) {
+                let row = &mut row[panel.start..panel.start + panel.columns];
+                if add {
+                    row.iter_mut().zip(sums).for_each(|(value, sum)| *value += sum);
+                } else {
+                    row.copy_from_slice(&sums[..panel.columns]);
+                }
+            }
+        }
+    }
+}
+
+struct OuterProducts<'a> {
+    source: &'a [f32],
+    pixels: &'a Pixels,
+    reads: &'a Reads,
+    gradient: &'a Panels,
+    sum: &'a mut [f32],
+}
+
+/// Pixels whose values stay in the first-level cache while all weights pass.
+const CHUNK: usize = 96;
+
+impl Kernel for OuterProducts<'_> {
+    #[inline(always)]
+    fn run<L: Lanes>(mut self) {
+        let (count, depth) = (self.pixels.len(), self.reads.depth);
+        let mut start = 0;
+        while start < count {
+            let chunk = start..start + next_rows(count - start, CHUNK);
+            start = chunk.end;
+            for panel in &self.gradient.panels {
+                let mut before = 0;
+                for &(offset, length) in &self.reads.runs {
+                    let mut at = 0;
+                    while at < length {
+                        let left = length - at;
+                        let sum = panel.start * depth + (before + at) * panel.vectors * L::WIDTH;
+                        let tile = GradientTile { panel, chunk: chunk.clone(), offset: offset + at, sum };
+                        // SAFETY: `at + rows` is at most the length of the run; `outer_products` checked the rest.
+                        let rows = unsafe {
+                            match (panel.vectors, L::REGISTERS) {
+                                (4, 32) => {
+                                    let rows = next_rows(left, 6);
+                                    with_rows!(rows, R => self.tile::<L, R, 4>(&tile); 1 2 3 4 5 6);
+                                    rows
+                                }
+                                (3, 32) => {
+                                    let rows = next_rows(left, 8);
+                                    with_rows!(rows, R => self.tile::<L, R, 3>(&tile); 1 2 3 4 5 6 7 8);
+                                    rows
+                                }
+                                (2, 32) => {
+                                    let rows = next_rows(left, 12);
+                                    with_rows!(rows, R => self.tile::<L, R, 2>(&tile); 1 2 3 4 5 6 7 8 9 10 11 12);
+                                    rows
+                                }
+                                (2, _) => {
+                                    let rows = next_rows(left, 6);
+                                    with_rows!(rows, R => self.tile::<L, R, 2>(&tile); 1 2 3 4 5 6);
+                                    rows
+                                }
+                                _ => {
+                                    let rows = next_rows(left, 12);
+                                    with_rows!(rows, R => self.tile::<L, R, 1>(&tile); 1 2 3 4 5 6 7 8 9 10 11 12);
+                                    rows
+                                }
+                            }
+                        };
+                        at += rows;
+                    }
+                    before += length;
+                }
+            }
+        }
+    }
+}
+
+struct GradientTile<'a> {
+    panel: &'a Panel,
+    chunk: std::ops::Range<usize>,
+    /// From a pixel's starting point to the first of the values.
+    offset: usize,
+    /// Where in the buffer the sums are.
+    sum: usize,
+}
+
+impl OuterProducts<'_> {
+    /// # Safety
+    /// `offset + ROWS` is within the reach of the reads, the sums are `ROWS` rows of the panel inside the buffer, the
+    /// chunk is inside the pixels, `L` is what the panels were laid out for, and what [`outer_products`] checks holds.
+    #[inline(always)]
+    unsafe fn tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(&mut self, tile: &GradientTile<'_>) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let wide = VECTORS * L::WIDTH;
+            let sum = self.sum.as_mut_ptr().add(tile.sum);
+            let mut sums: [[L; VECTORS]; ROWS] =
+                std::array::from_fn(|i| std::array::from_fn(|j| L::load(sum.add(i * wide + j * L::WIDTH))));
+            let source = self.source.as_ptr().add(tile.offset);
+            let gradient = self.gradient.values.as_ptr().add(tile.panel.start * self.gradient.depth);
+            let mut gradient = gradient.add(tile.chunk.start * wide);
+            for &from in self.pixels.from.get_unchecked(tile.chunk.clone()) {
+                let row: [L; VECTORS] = std::array::from_fn(|j| L::load(gradient.add(j * L::WIDTH)));
+                let from = source.add(from);
+                for i in 0..ROWS {
+                    let value = L::splat(*from.add(i));
+                    for j in 0..VECTORS {
+                        sums[i][j] = sums[i][j].fused(value, row[j]);
+                    }
+                }
+                gradient = gradient.add(wide);
+            }
+            for i in 0..ROWS {
+                for j in 0..VECTORS {
+                    sums[i][j].store(sum.add(i * wide + j * L::WIDTH));
+                }
+            }
+        }
+    }
+}

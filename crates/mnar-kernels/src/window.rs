@@ -1,0 +1,60 @@
+//! The arithmetic of sliding windows: which input pixels an output pixel sees.
+
+/// A convolution's geometry: volumes of depth × height × width, channels last. A flat image has depth 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Input depth, height and width.
+    pub input: [usize; 3],
+    /// Kernel depth, height and width.
+    pub kernel: [usize; 3],
+    /// Step of the window along each axis.
+    pub stride: [usize; 3],
+    /// Zeros added on both sides of each axis.
+    pub padding: [usize; 3],
+}
+
+impl Window {
+    /// A square window over flat images.
+    pub fn flat(height: usize, width: usize, kernel: usize, stride: usize, padding: usize) -> Self {
+        Self {
+            input: [1, height, width],
+            kernel: [1, kernel, kernel],
+            stride: [1, stride, stride],
+            padding: [0, padding, padding],
+        }
+    }
+
+    /// A cubic window over volumes.
+    pub fn cubic(input: [usize; 3], kernel: usize, stride: usize, padding: usize) -> Self {
+        Self { input, kernel: [kernel; 3], stride: [stride; 3], padding: [padding; 3] }
+    }
+
+    /// Does the kernel fit into the padded input, and does it move?
+    pub fn is_valid(&self) -> bool {
+        (0..3).all(|axis| {
+            (1..=self.input[axis] + 2 * self.padding[axis]).contains(&self.kernel[axis]) && self.stride[axis] > 0
+        })
+    }
+
+    /// Output depth, height and width.
+    pub fn output(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| {
+            (self.input[axis] + 2 * self.padding[axis]).saturating_sub(self.kernel[axis]) / self.stride[axis] + 1
+        })
+    }
+
+    /// Pixels of one input image.
+    pub fn input_pixels(&self) -> usize {
+        self.input.iter().product()
+    }
+
+    /// Pixels of one output image.
+    pub fn output_pixels(&self) -> usize {
+        self.output().iter().product()
+    }
+
+    /// Pixels under the kernel.
+    pub fn kernel_pixels(&self) -> usize {
+        self.kernel.iter().product()
+    }
+}
