@@ -20,29 +20,31 @@
 //!
 //! This is the one crate of the project that uses `unsafe`, in three modules:
 //!
-//! - `simd`: intrinsics are reached only through `dispatch` and `vectorised`, which ask the processor first.
+//! - `simd`: intrinsics are reached only through `dispatch`, which asks the processor first.
 //! - `tile`: the inner loops read and write by pointer. `product` and `outer_products` are safe functions: before they
 //!   start they check, with assertions that stay in release builds, that the furthest pixel plus the furthest read lies
 //!   inside the source, that the furthest write lies inside the output, and that the weights have a row for every value
 //!   read. Single values are read of the source and whole registers only of buffers padded to whole registers, so there
 //!   is no read past an edge by design.
-//! - `buffer`: outputs are not cleared before they are written. The callers are in `conv`, `dense`, `channels` and
-//!   `pool`, and each says why every element is written.
+//! - `buffer`: outputs are not cleared before they are written. The callers are in `conv`, `dense`, `channels`,
+//!   `norm` and `pool`, and each says why every element is written.
 
 mod buffer;
 mod channels;
 mod conv;
 mod dense;
 mod isa;
+mod norm;
 mod padded;
 mod pool;
 mod simd;
 mod tile;
 mod window;
 
-pub use channels::{NormGradients, Normalised, channel_sums, moments, rectifier_gradient, scale_shift};
+pub use channels::{channel_sums, rectifier_gradient, scale_shift};
 pub use conv::Convolution;
 pub use dense::Dense;
 pub use isa::{ISA_VARIABLE, Isa, UnknownIsa};
+pub use norm::{NormGradients, Normalised, moments};
 pub use pool::Pool;
 pub use window::Window;

@@ -2,7 +2,7 @@
 
 use crate::Isa;
 use crate::buffer::{with_scratch, written};
-use crate::simd::vectorised;
+use crate::simd::{Kernel, Lanes, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
@@ -19,33 +19,6 @@ pub struct Pool {
 
 /// The winner where no value of a block is above the floor.
 const NONE: u8 = u8::MAX;
-
-/// Keeps the larger value of each place, and its code. Codes are the bits of an `f32`, to go the way of the values.
-#[inline(always)]
-fn keep_larger(best: &mut [f32], which: &mut [f32], values: &[f32], code: impl Fn(usize) -> f32) {
-    let n = best.len();
-    let (which, values) = (&mut which[..n], &values[..n]);
-    for i in 0..n {
-        let wins = (values[i] > best[i]) | values[i].is_nan(); // without a branch
-        best[i] = if wins { values[i] } else { best[i] };
-        which[i] = if wins { code(i) } else { which[i] };
-    }
-}
-
-/// Writes the best of the pixels of a block, left in its first, whose codes count up from those in `which`.
-#[inline(always)]
-fn keep_largest(best: &mut [f32], which: &mut [f32], output: &mut [MaybeUninit<f32>], winners: &mut [u8]) {
-    let c = output.len();
-    let ((first, others), (first_which, other_which)) = (best.split_at_mut(c), which.split_at_mut(c));
-    for (i, (values, codes)) in others.chunks_exact(c).zip(other_which.chunks_exact(c)).enumerate() {
-        keep_larger(first, first_which, values, |c| f32::from_bits(codes[c].to_bits() + 1 + i as u32));
-    }
-    let winners = &mut winners[..c];
-    for i in 0..c {
-        output[i].write(first[i]);
-        winners[i] = first_which[i].to_bits() as u8;
-    }
-}
 
 impl Pool {
     /// Depth, height and width of a pooled image.
@@ -82,7 +55,7 @@ impl Pool {
     /// A floor of 0 is a rectifier. Not-a-number wins.
     pub fn max(&self, isa: Isa, x: &[f32], floor: f32) -> (Vec<f32>, Vec<u8>) {
         self.check(x, self.input_len());
-        let ([_, _, ow], [sd, sh, sw], c) = (self.output(), self.side, self.channels);
+        let ([_, _, ow], [_, _, sw], c) = (self.output(), self.side, self.channels);
         let images = x.len() / self.input_len();
         let mut winners = vec![NONE; images * self.output_len()];
         let columns = ow * sw * c;
@@ -92,25 +65,7 @@ impl Pool {
             outputs.zip(winners.par_chunks_exact_mut(self.output_len())).zip(images).for_each(
                 |((output, winners), image)| {
                     with_scratch(2 * columns, |scratch| {
-                        let (best, which) = scratch.split_at_mut(columns);
-                        let rows = output.chunks_exact_mut(ow * c).zip(winners.chunks_exact_mut(ow * c));
-                        for (row, (output, winners)) in rows.enumerate() {
-                            vectorised(isa, || {
-                                // Down the columns first, which are long; then across.
-                                best.fill(floor);
-                                which.fill(f32::from_bits(u32::from(NONE)));
-                                for (dz, dy) in (0..sd).flat_map(|dz| (0..sh).map(move |dy| (dz, dy))) {
-                                    let code = f32::from_bits(((dz * sh + dy) * sw) as u32);
-                                    let values = &image[self.row(row, dz, dy)..][..columns];
-                                    keep_larger(best, which, values, |_| code);
-                                }
-                                let blocks = best.chunks_exact_mut(sw * c).zip(which.chunks_exact_mut(sw * c));
-                                let outputs = output.chunks_exact_mut(c).zip(winners.chunks_exact_mut(c));
-                                for ((best, which), (output, winners)) in blocks.zip(outputs) {
-                                    keep_largest(best, which, output, winners);
-                                }
-                            });
-                        }
+                        dispatch(isa, WriteMaxima { pool: self, image, floor, scratch, output, winners });
                     });
                 },
             );
@@ -124,39 +79,16 @@ impl Pool {
     pub fn max_gradient(&self, isa: Isa, winners: &[u8], dy: &[f32]) -> Vec<f32> {
         self.check(dy, self.output_len());
         assert_eq!(winners.len(), dy.len(), "a winner for every block");
-        let c = self.channels;
-        self.spread(
-            isa,
-            |row, code, gradient| {
-                let (winners, dy) = (&winners[row..row + c], &dy[row..row + c]);
-                for ((gradient, &winner), &dy) in gradient.iter_mut().zip(winners).zip(dy) {
-                    gradient.write(if winner == code { dy } else { 0.0 });
-                }
-            },
-            dy.len() / self.output_len(),
-        )
+        self.spread(isa, ToWinner { winners, dy }, dy.len() / self.output_len())
     }
 
     /// The mean of every block.
     pub fn average(&self, isa: Isa, x: &[f32]) -> Vec<f32> {
         self.check_average(x, self.input_len());
-        let ([_, _, ow], [sd, sh, sw], c) = (self.output(), self.side, self.channels);
-        let share = 1.0 / (sd * sh * sw) as f32;
         let mut output = vec![0.0; x.len() / self.input_len() * self.output_len()];
         let images = x.par_chunks_exact(self.input_len());
         output.par_chunks_exact_mut(self.output_len()).zip(images).for_each(|(output, image)| {
-            for (row, output) in output.chunks_exact_mut(ow * c).enumerate() {
-                vectorised(isa, || {
-                    for (dz, dy) in (0..sd).flat_map(|dz| (0..sh).map(move |dy| (dz, dy))) {
-                        let values = &image[self.row(row, dz, dy)..][..ow * sw * c];
-                        for (output, values) in output.chunks_exact_mut(c).zip(values.chunks_exact(sw * c)) {
-                            for values in values.chunks_exact(c) {
-                                output.iter_mut().zip(values).for_each(|(sum, value)| *sum += value * share);
-                            }
-                        }
-                    }
-                });
-            }
+            dispatch(isa, AddMeans { pool: self, image, output });
         });
         output
     }
@@ -164,16 +96,8 @@ impl Pool {
     /// The gradient of the input of [`average`](Self::average).
     pub fn average_gradient(&self, isa: Isa, dy: &[f32]) -> Vec<f32> {
         self.check_average(dy, self.output_len());
-        let (c, share) = (self.channels, 1.0 / self.side.iter().product::<usize>() as f32);
-        self.spread(
-            isa,
-            |row, _, gradient| {
-                for (gradient, dy) in gradient.iter_mut().zip(&dy[row..row + c]) {
-                    gradient.write(dy * share);
-                }
-            },
-            dy.len() / self.output_len(),
-        )
+        let share = 1.0 / self.side.iter().product::<usize>() as f32;
+        self.spread(isa, ToAll { share, dy }, dy.len() / self.output_len())
     }
 
     fn check_average(&self, values: &[f32], len: usize) {
@@ -181,33 +105,176 @@ impl Pool {
         assert_eq!(values.len() % len, 0, "whole images");
     }
 
-    /// Writes every pixel's gradient from its block's: `pixel(place in the output, place in the block, gradient)`.
-    fn spread(&self, isa: Isa, pixel: impl Fn(usize, u8, &mut [MaybeUninit<f32>]) + Sync, images: usize) -> Vec<f32> {
-        let ([od, oh, ow], [sd, sh, sw], c) = (self.output(), self.side, self.channels);
-        let [_, height, width] = self.input;
+    /// Every pixel's gradient from its block's.
+    fn spread(&self, isa: Isa, share: impl Share, images: usize) -> Vec<f32> {
         let write = |gradient: &mut [MaybeUninit<f32>]| {
             gradient.par_chunks_exact_mut(self.input_len()).enumerate().for_each(|(image, gradient)| {
-                vectorised(isa, || {
-                    for (row, gradient) in gradient.chunks_exact_mut(width * c).enumerate() {
-                        let (z, y) = (row / height, row % height);
-                        if z >= od * sd || y >= oh * sh {
-                            gradient.fill(MaybeUninit::new(0.0));
-                            continue;
-                        }
-                        let output = image * self.output_len() + (z / sd * oh + y / sh) * ow * c;
-                        let code = ((z % sd * sh + y % sh) * sw) as u8;
-                        let (blocks, left_out) = gradient.split_at_mut(ow * sw * c);
-                        for (x, gradient) in blocks.chunks_exact_mut(sw * c).enumerate() {
-                            for (dx, gradient) in gradient.chunks_exact_mut(c).enumerate() {
-                                pixel(output + x * c, code.wrapping_add(dx as u8), gradient);
-                            }
-                        }
-                        left_out.fill(MaybeUninit::new(0.0));
-                    }
-                });
+                dispatch(isa, WriteShares { pool: self, image, gradient, share });
             });
         };
         // SAFETY: every image is a chunk, all its rows are walked, and every channel of every pixel is written.
         unsafe { written(images * self.input_len(), write) }
+    }
+}
+
+struct WriteMaxima<'a> {
+    pool: &'a Pool,
+    image: &'a [f32],
+    floor: f32,
+    /// Two rows of the image.
+    scratch: &'a mut [f32],
+    output: &'a mut [MaybeUninit<f32>],
+    winners: &'a mut [u8],
+}
+
+impl Kernel for WriteMaxima<'_> {
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { pool, image, floor, scratch, output, winners } = self;
+        let ([_, _, ow], [sd, sh, sw], c) = (pool.output(), pool.side, pool.channels);
+        let (best, which) = scratch.split_at_mut(ow * sw * c);
+        let rows = output.chunks_exact_mut(ow * c).zip(winners.chunks_exact_mut(ow * c));
+        for (row, (output, winners)) in rows.enumerate() {
+            // Down the columns first, which are long; then across.
+            best.fill(floor);
+            which.fill(f32::from_bits(u32::from(NONE)));
+            for line in 0..sd * sh {
+                let code = f32::from_bits((line * sw) as u32);
+                let values = &image[pool.row(row, line / sh, line % sh)..][..ow * sw * c];
+                keep_larger(best, which, values, |_| code);
+            }
+            let blocks = best.chunks_exact_mut(sw * c).zip(which.chunks_exact_mut(sw * c));
+            let outputs = output.chunks_exact_mut(c).zip(winners.chunks_exact_mut(c));
+            for ((best, which), (output, winners)) in blocks.zip(outputs) {
+                keep_largest(best, which, output, winners);
+            }
+        }
+    }
+}
+
+/// Keeps the larger value of each place, and its code. Codes are the bits of an `f32`, to go the way of the values.
+#[inline(always)]
+fn keep_larger(best: &mut [f32], which: &mut [f32], values: &[f32], code: impl Fn(usize) -> f32) {
+    let n = best.len();
+    let (which, values) = (&mut which[..n], &values[..n]);
+    for i in 0..n {
+        let wins = (values[i] > best[i]) | values[i].is_nan(); // without a branch
+        best[i] = if wins { values[i] } else { best[i] };
+        which[i] = if wins { code(i) } else { which[i] };
+    }
+}
+
+/// Writes the best of the pixels of a block, left in its first, whose codes count up from those in `which`.
+#[inline(always)]
+fn keep_largest(best: &mut [f32], which: &mut [f32], output: &mut [MaybeUninit<f32>], winners: &mut [u8]) {
+    let c = output.len();
+    let ((first, others), (first_which, other_which)) = (best.split_at_mut(c), which.split_at_mut(c));
+    for (i, (values, codes)) in others.chunks_exact(c).zip(other_which.chunks_exact(c)).enumerate() {
+        keep_larger(first, first_which, values, |c| f32::from_bits(codes[c].to_bits() + 1 + i as u32));
+    }
+    let winners = &mut winners[..c];
+    for i in 0..c {
+        output[i].write(first[i]);
+        winners[i] = first_which[i].to_bits() as u8;
+    }
+}
+
+struct AddMeans<'a> {
+    pool: &'a Pool,
+    image: &'a [f32],
+    output: &'a mut [f32],
+}
+
+impl Kernel for AddMeans<'_> {
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { pool, image, output } = self;
+        let ([_, _, ow], [sd, sh, sw], c) = (pool.output(), pool.side, pool.channels);
+        let share = 1.0 / (sd * sh * sw) as f32;
+        for (row, output) in output.chunks_exact_mut(ow * c).enumerate() {
+            for line in 0..sd * sh {
+                let values = &image[pool.row(row, line / sh, line % sh)..][..ow * sw * c];
+                for (output, values) in output.chunks_exact_mut(c).zip(values.chunks_exact(sw * c)) {
+                    for values in values.chunks_exact(c) {
+                        output.iter_mut().zip(values).for_each(|(sum, value)| *sum += value * share);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a block's gradient goes to its pixels.
+trait Share: Copy + Sync {
+    /// Writes the gradient of the pixel at place `code` of the block whose channels are at `block` of the output.
+    /// Must be `#[inline(always)]` and write all of it.
+    fn pixel(self, block: usize, code: u8, gradient: &mut [MaybeUninit<f32>]);
+}
+
+/// All to the winner.
+#[derive(Clone, Copy)]
+struct ToWinner<'a> {
+    winners: &'a [u8],
+    dy: &'a [f32],
+}
+
+impl Share for ToWinner<'_> {
+    #[inline(always)]
+    fn pixel(self, block: usize, code: u8, gradient: &mut [MaybeUninit<f32>]) {
+        let c = gradient.len();
+        let (winners, dy) = (&self.winners[block..block + c], &self.dy[block..block + c]);
+        for i in 0..c {
+            gradient[i].write(if winners[i] == code { dy[i] } else { 0.0 });
+        }
+    }
+}
+
+/// The same to all.
+#[derive(Clone, Copy)]
+struct ToAll<'a> {
+    share: f32,
+    dy: &'a [f32],
+}
+
+impl Share for ToAll<'_> {
+    #[inline(always)]
+    fn pixel(self, block: usize, _: u8, gradient: &mut [MaybeUninit<f32>]) {
+        let c = gradient.len();
+        for (gradient, dy) in gradient.iter_mut().zip(&self.dy[block..block + c]) {
+            gradient.write(dy * self.share);
+        }
+    }
+}
+
+struct WriteShares<'a, S> {
+    pool: &'a Pool,
+    /// The number of the image in its batch.
+    image: usize,
+    gradient: &'a mut [MaybeUninit<f32>],
+    share: S,
+}
+
+impl<S: Share> Kernel for WriteShares<'_, S> {
+    #[inline(always)]
+    fn run<L: Lanes>(self) {
+        let Self { pool, image, gradient, share } = self;
+        let ([od, oh, ow], [sd, sh, sw], c) = (pool.output(), pool.side, pool.channels);
+        let [_, height, width] = pool.input;
+        for (row, gradient) in gradient.chunks_exact_mut(width * c).enumerate() {
+            let (z, y) = (row / height, row % height);
+            if z >= od * sd || y >= oh * sh {
+                gradient.fill(MaybeUninit::new(0.0));
+                continue;
+            }
+            let output = image * pool.output_len() + (z / sd * oh + y / sh) * ow * c;
+            let code = ((z % sd * sh + y % sh) * sw) as u8;
+            let (blocks, left_out) = gradient.split_at_mut(ow * sw * c);
+            for (x, gradient) in blocks.chunks_exact_mut(sw * c).enumerate() {
+                for (dx, gradient) in gradient.chunks_exact_mut(c).enumerate() {
+                    share.pixel(output + x * c, code.wrapping_add(dx as u8), gradient);
+                }
+            }
+            left_out.fill(MaybeUninit::new(0.0));
+        }
     }
 }

@@ -31,9 +31,11 @@ pub(crate) trait Lanes: Copy {
     unsafe fn leaky(self, slope: Self) -> Self;
 }
 
-/// A computation that can be compiled for any instruction set.
+/// A computation that can be compiled for any instruction set: by way of its [`Lanes`], or as plain loops that the
+/// compiler turns into vectors.
 pub(crate) trait Kernel {
-    /// Must be `#[inline(always)]`, and so must be all it calls that should use the instruction set.
+    /// Must be `#[inline(always)]`, and so must be all it calls that should use the instruction set. Closures may not
+    /// be inlined, so loops are not left to them.
     fn run<L: Lanes>(self);
 }
 
@@ -47,19 +49,6 @@ pub(crate) fn dispatch(isa: Isa, kernel: impl Kernel) {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 if isa.is_available() => unsafe { x86::avx2(kernel) },
         _ => kernel.run::<Portable>(),
-    }
-}
-
-/// Runs loops that the compiler turns into vectors of the instruction set. `work` should hold the loops itself.
-pub(crate) fn vectorised<R>(isa: Isa, work: impl FnOnce() -> R) -> R {
-    match isa {
-        // SAFETY: the processor has the features that the called function enables.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.is_available() => unsafe { x86::call_avx512(work) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.is_available() => unsafe { x86::call_avx2(work) },
-        _ => work(),
     }
 }
 
@@ -116,20 +105,6 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx2,fma")]
     pub(super) unsafe fn avx512(kernel: impl Kernel) {
         kernel.run::<Avx512>();
-    }
-
-    /// # Safety
-    /// The processor has AVX2 and FMA.
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn call_avx2<R>(work: impl FnOnce() -> R) -> R {
-        work()
-    }
-
-    /// # Safety
-    /// The processor has AVX-512F (and AVX2 and FMA, which every such processor has).
-    #[target_feature(enable = "avx512f,avx2,fma")]
-    pub(super) unsafe fn call_avx512<R>(work: impl FnOnce() -> R) -> R {
-        work()
     }
 
     #[derive(Clone, Copy)]
