@@ -14,6 +14,11 @@ use clap::Parser;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+/// Training frees and takes the same large buffers at every step: an allocator that keeps them spares a page fault every
+/// 4 KB, up to a quarter of the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What a command that ran has to say to the shell.
 enum Outcome {
     Done,

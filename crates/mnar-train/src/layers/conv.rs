@@ -1,6 +1,7 @@
 //! Convolution.
 
 use super::cpu::{Tracked, contiguous, kernels, tensor, values};
+use super::norm::Recipe;
 use crate::parameters::Initial;
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
@@ -47,15 +48,30 @@ impl Conv {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         conv(x, self.weight.val(), self.bias.as_ref().map(Param::val), self.window)
     }
+
+    /// Convolves the output of a batch norm, which is made again for the gradient instead of being kept.
+    pub(super) fn forward_normalised(&self, x: Tensor<2>, recipe: Recipe) -> Tensor<2> {
+        convolve(x, self.weight.val(), self.bias.as_ref().map(Param::val), self.window, Some(recipe))
+    }
 }
 
 /// Convolves `x`, n × (input pixels · channels), with `weight`, (kernel pixels · channels in) × channels out.
 pub fn conv(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, window: Window) -> Tensor<2> {
+    convolve(x, weight, bias, window, None)
+}
+
+fn convolve(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    window: Window,
+    recipe: Option<Recipe>,
+) -> Tensor<2> {
     let channels = weight.dims()[1];
     let bias = bias.unwrap_or_else(|| Tensor::zeros([channels], &x.device()));
     let Some(isa) = kernels() else { return elsewhere(x, weight, bias, window) };
     if weight.clone().try_into_primitive::<Tracked>().is_ok() {
-        tracked(x, weight, bias, window, isa)
+        tracked([x, weight], bias, window, recipe, isa)
     } else if let (Ok(x), Ok(weight), Ok(bias)) = (
         x.clone().try_into_primitive::<Flex>(),
         weight.clone().try_into_primitive::<Flex>(),
@@ -68,7 +84,13 @@ pub fn conv(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>, window: Wi
     }
 }
 
-fn tracked(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window, isa: Isa) -> Tensor<2> {
+fn tracked(
+    [x, weight]: [Tensor<2>; 2],
+    bias: Tensor<1>,
+    window: Window,
+    recipe: Option<Recipe>,
+    isa: Isa,
+) -> Tensor<2> {
     // The input of a first layer carries no gradient and may not be lifted yet.
     let x = if x.is_autodiff() { x } else { Tensor::from_inner(x) };
     let bias = if bias.is_autodiff() { bias } else { Tensor::from_inner(bias) };
@@ -80,29 +102,41 @@ fn tracked(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window, isa
     let (x, weight) = (contiguous(x.into_primitive()), contiguous(weight.into_primitive()));
     let output = forward(&x, &weight, &contiguous(bias.into_primitive()), window, isa);
     Tensor::from_primitive::<Tracked>(match step {
-        OpsKind::Tracked(step) => step.finish((x, weight, window, isa), output),
+        OpsKind::Tracked(step) => {
+            step.finish((recipe.map_or(Input::Kept(x), Input::Made), weight, window, isa), output)
+        }
         OpsKind::UnTracked(step) => step.finish(output),
     })
+}
+
+/// The input as the gradient finds it.
+#[derive(Clone, Debug)]
+enum Input {
+    Kept(FlexTensor),
+    Made(Recipe),
 }
 
 #[derive(Debug)]
 struct Convolve;
 
 impl Backward<Flex, 3> for Convolve {
-    type State = (FlexTensor, FlexTensor, Window, Isa);
+    type State = (Input, FlexTensor, Window, Isa);
 
     fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let [x_node, weight_node, bias_node] = ops.parents;
         let (x, weight, window, isa) = ops.state;
         let output_gradient = contiguous(gradients.consume::<Flex>(&ops.node));
-        let (dy, sizes) = (values(&output_gradient), sizes(&x, &weight, window));
+        let (dy, sizes) = (values(&output_gradient), sizes(&output_gradient, &weight, window));
         if let Some(node) = x_node {
             let gradient = sizes.input_gradient(isa, dy, values(&weight));
             let shape = [sizes.images, window.input_pixels() * sizes.channels_in];
             gradients.register::<Flex>(node.id, tensor(gradient, &shape));
         }
         if let Some(node) = weight_node {
-            let gradient = sizes.weight_gradient(isa, values(&x), dy);
+            let gradient = match x {
+                Input::Kept(x) => sizes.weight_gradient(isa, values(&x), dy),
+                Input::Made(recipe) => sizes.weight_gradient(isa, &recipe.make(), dy),
+            };
             let shape = [window.kernel_pixels() * sizes.channels_in, sizes.channels_out];
             gradients.register::<Flex>(node.id, tensor(gradient, &shape));
         }
@@ -113,8 +147,10 @@ impl Backward<Flex, 3> for Convolve {
     }
 }
 
-fn sizes(x: &FlexTensor, weight: &FlexTensor, window: Window) -> Convolution {
-    let ([images, _], [columns, channels_out]) = (x.layout().shape().dims::<2>(), weight.layout().shape().dims::<2>());
+/// `rows` has a row for every image: the input, or the output's gradient.
+fn sizes(rows: &FlexTensor, weight: &FlexTensor, window: Window) -> Convolution {
+    let ([images, _], [columns, channels_out]) =
+        (rows.layout().shape().dims::<2>(), weight.layout().shape().dims::<2>());
     Convolution { images, window, channels_in: columns / window.kernel_pixels(), channels_out }
 }
 

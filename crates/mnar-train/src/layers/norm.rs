@@ -1,5 +1,6 @@
 //! Batch normalisation over all pixels of a channel, with the activation that follows it.
 
+use super::conv::Conv;
 use super::cpu::{Tracked, contiguous, kernels, tensor, values};
 use crate::parameters::Initial;
 use burn::backend::Flex;
@@ -47,15 +48,28 @@ impl BatchNorm {
 
     /// Normalises `x`, n × (pixels · channels).
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.forward_with_recipe(x).0
+    }
+
+    /// Normalises, then convolves. Where gradients are tracked, the normalised values, as large as the input, are not
+    /// kept for them: they are made again when they are needed.
+    pub fn forward_into(&self, conv: &Conv, x: Tensor<2>) -> Tensor<2> {
+        match self.forward_with_recipe(x) {
+            (x, Some(recipe)) => conv.forward_normalised(x, recipe),
+            (x, None) => conv.forward(x),
+        }
+    }
+
+    fn forward_with_recipe(&self, x: Tensor<2>) -> (Tensor<2>, Option<Recipe>) {
         let gamma = self.gamma.val();
         let [channels] = gamma.dims();
         let [n, length] = x.dims();
         if !gamma.is_autodiff() {
             let scale = gamma / (self.running_var.value() + EPSILON).sqrt();
             let shift = self.beta.val() - self.running_mean.value() * scale.clone();
-            return self.scale_and_shift(x, scale, shift);
+            return (self.scale_and_shift(x, scale, shift), None);
         }
-        let (y, mean, var) = match (kernels(), x.clone().try_into_primitive::<Tracked>()) {
+        let (y, recipe, [mean, var]) = match (kernels(), x.clone().try_into_primitive::<Tracked>()) {
             (Some(isa), Ok(_)) => tracked(x, gamma, self.beta.val(), self.slope, isa),
             _ => self.elsewhere(x, gamma),
         };
@@ -68,7 +82,7 @@ impl BatchNorm {
         };
         keep(&self.running_mean, mean);
         keep(&self.running_var, var.mul_scalar(count / (count - 1.0).max(1.0)));
-        y
+        (y, recipe)
     }
 
     fn scale_and_shift(&self, x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
@@ -95,19 +109,21 @@ impl BatchNorm {
         }
     }
 
-    fn elsewhere(&self, x: Tensor<2>, gamma: Tensor<1>) -> (Tensor<2>, Tensor<1>, Tensor<1>) {
+    fn elsewhere(&self, x: Tensor<2>, gamma: Tensor<1>) -> Normalisation {
         let ([n, length], [channels]) = (x.dims(), gamma.dims());
         let x = x.reshape([n * length / channels, channels]);
         let mean = x.clone().mean_dim(0);
         let centred = x - mean.clone();
         let var = (centred.clone() * centred.clone()).mean_dim(0);
         let y = centred / (var.clone() + EPSILON).sqrt() * gamma.unsqueeze() + self.beta.val().unsqueeze();
-        (self.activate(y).reshape([n, length]), mean.squeeze_dim(0).inner(), var.squeeze_dim(0).inner())
+        (self.activate(y).reshape([n, length]), None, [mean.squeeze_dim(0).inner(), var.squeeze_dim(0).inner()])
     }
 }
 
-/// The output, and the batch's mean and (biased) variance.
-fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa) -> (Tensor<2>, Tensor<1>, Tensor<1>) {
+/// The output, how to make it again, and the batch's mean and (biased) variance.
+type Normalisation = (Tensor<2>, Option<Recipe>, [Tensor<1>; 2]);
+
+fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa) -> Normalisation {
     let ([n, length], [channels]) = (x.dims(), gamma.dims());
     let same = "one device for the input and the parameters";
     let x = x.try_into_primitive::<Tracked>().expect(same);
@@ -118,18 +134,18 @@ fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa
         (contiguous(x.into_primitive()), contiguous(gamma.into_primitive()), contiguous(beta.into_primitive()));
     let (mean, var) = moments(isa, values(&x), channels);
     let inverse_sd: Vec<f32> = var.iter().map(|var| 1.0 / (var + EPSILON).sqrt()).collect();
-    let saved = Saved { x, gamma, beta, mean: mean.clone().into(), inverse_sd: inverse_sd.into(), slope, isa };
-    let output = tensor(saved.normalised().forward(isa), &[n, length]);
+    let saved = Recipe { x, gamma, beta, mean: mean.clone().into(), inverse_sd: inverse_sd.into(), slope, isa };
+    let output = tensor(saved.make(), &[n, length]);
     let y = Tensor::from_primitive::<Tracked>(match step {
-        OpsKind::Tracked(step) => step.finish(saved, output),
+        OpsKind::Tracked(step) => step.finish(saved.clone(), output),
         OpsKind::UnTracked(step) => step.finish(output),
     });
-    let [mean, var] = [mean, var].map(|moment| Tensor::from_primitive::<Flex>(tensor(moment, &[channels])));
-    (y, mean, var)
+    (y, Some(saved), [mean, var].map(|moment| Tensor::from_primitive::<Flex>(tensor(moment, &[channels]))))
 }
 
+/// What it takes to normalise again: the input is shared, not copied.
 #[derive(Clone, Debug)]
-struct Saved {
+pub(super) struct Recipe {
     x: FlexTensor,
     gamma: FlexTensor,
     beta: FlexTensor,
@@ -139,7 +155,12 @@ struct Saved {
     isa: Isa,
 }
 
-impl Saved {
+impl Recipe {
+    /// The output, once more.
+    pub(super) fn make(&self) -> Vec<f32> {
+        self.normalised().forward(self.isa)
+    }
+
     fn normalised(&self) -> Normalised<'_> {
         Normalised {
             x: values(&self.x),
@@ -156,7 +177,7 @@ impl Saved {
 struct Normalise;
 
 impl Backward<Flex, 3> for Normalise {
-    type State = Saved;
+    type State = Recipe;
 
     fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let (nodes, saved) = (ops.parents, ops.state);

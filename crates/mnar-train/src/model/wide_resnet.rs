@@ -46,13 +46,20 @@ impl Block {
     }
 
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let inner = self.norm1.forward(x.clone());
-        let x = if self.activate_shortcut { inner.clone() } else { x };
+        if self.activate_shortcut {
+            let x = self.norm1.forward(x);
+            return self.residual(self.conv1.forward(x.clone()), x);
+        }
+        self.residual(self.norm1.forward_into(&self.conv1, x.clone()), x)
+    }
+
+    /// From the output of the first convolution, and the input of the shortcut.
+    fn residual(&self, inner: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         let shortcut = match &self.shortcut {
             Some(conv) => conv.forward(x),
             None => x,
         };
-        self.conv2.forward(self.norm2.forward(self.conv1.forward(inner))) + shortcut
+        self.norm2.forward_into(&self.conv2, inner) + shortcut
     }
 }
 
