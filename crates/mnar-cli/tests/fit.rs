@@ -209,3 +209,21 @@ fn labels_of_any_kind() {
     let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
     assert!(text.contains("all labels are there"), "{text}");
 }
+
+#[test]
+fn kernels_can_be_forced_and_the_report_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(300, 1)).unwrap();
+    let arguments = ["fit", "clinic.csv", "--label", "diagnosis", "--epochs", "2", "--replicates", "0", "--quiet"];
+    for kernels in ["portable", "burn"] {
+        let mut command = mnar(folder.path());
+        command.args(arguments).args(["--out", kernels]).env("MNAR_KERNELS", kernels).assert().success();
+        let report = std::fs::read_to_string(folder.path().join(kernels).join("report.json")).unwrap();
+        assert!(report.contains(&format!("\"computed_on\": \"cpu, {kernels} kernels\"")), "{report}");
+    }
+    let output = mnar(folder.path()).args(arguments).env("MNAR_KERNELS", "fast").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("MNAR_KERNELS=fast: there is no such instruction set; say avx512, avx2"), "{message}");
+    assert!(!folder.path().join("clinic-run").exists());
+}

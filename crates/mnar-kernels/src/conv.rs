@@ -130,7 +130,7 @@ impl Convolution {
             let tap = (z * self.window.kernel[1] + y) * self.window.kernel[2] + x;
             &weight[(tap * self.channels_in + channel) * self.channels_out..][..self.channels_out]
         };
-        panels.fill_transposed(reads.depth(), self.channels_in, column, self.channels_out);
+        panels.fill_transposed([reads.depth(), self.channels_in], self.channels_out, column);
         (pixels, reads, panels)
     }
 

@@ -37,7 +37,7 @@ impl Dense {
         self.check(None, Some(weight), Some(dy));
         let mut panels = Panels::new(isa);
         let column = |input: usize, _| &weight[input * self.outputs..(input + 1) * self.outputs];
-        panels.fill_transposed(self.outputs, self.inputs, column, self.outputs);
+        panels.fill_transposed([self.outputs, self.inputs], self.outputs, column);
         multiply(dy, self.outputs, &panels, self.inputs, Finish { bias: None, slope: 1.0 })
     }
 

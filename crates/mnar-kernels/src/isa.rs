@@ -93,7 +93,11 @@ pub struct UnknownIsa {
 impl fmt::Display for UnknownIsa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.lacking { "this processor does not have it" } else { "there is no such instruction set" };
-        write!(f, "{ISA_VARIABLE}={}: {what}; say avx512, avx2 or portable, or unset it", self.name)
+        write!(
+            f,
+            "{ISA_VARIABLE}={}: {what}; say avx512, avx2, portable or burn (its own operations), or unset it",
+            self.name
+        )
     }
 }
 

@@ -10,10 +10,14 @@
 
 use crate::Isa;
 use crate::simd::{Kernel, Lanes, dispatch};
+use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 /// Rows of weights that stay in the first-level cache while all pixels pass.
 const BLOCK_DEPTH: usize = 384;
+
+/// Values from which on laying out a matrix is shared between threads.
+const PARALLEL_FILL: usize = 64 * 1024;
 
 /// Columns of a matrix that a tile takes together.
 #[derive(Clone, Copy, Debug)]
@@ -65,43 +69,52 @@ impl Panels {
     }
 
     /// Lays out a matrix of `depth` rows; `row(k)` is the k-th.
-    pub(crate) fn fill<'a>(&mut self, depth: usize, columns: usize, row: impl Fn(usize) -> &'a [f32]) {
-        self.shape(depth, columns);
-        for panel in &self.panels {
-            let wide = panel.vectors * self.width;
-            let values = &mut self.values[panel.start * depth..][..wide * depth];
+    pub(crate) fn fill<'a>(&mut self, depth: usize, columns: usize, row: impl Fn(usize) -> &'a [f32] + Sync) {
+        self.each_panel(depth, columns, |panel, wide, values| {
             for (k, values) in values.chunks_exact_mut(wide).enumerate() {
                 let (used, unused) = values.split_at_mut(panel.columns);
                 used.copy_from_slice(&row(k)[panel.start..panel.start + panel.columns]);
                 unused.fill(0.0);
             }
-        }
+        });
     }
 
-    /// Lays out the transpose: `column(j)` is the j-th column, `depth` values.
+    /// Lays out a matrix given by its columns, in parts of `part` rows: `column(j, i)` holds rows i·part..(i+1)·part of
+    /// the j-th.
     pub(crate) fn fill_transposed<'a>(
         &mut self,
-        depth: usize,
-        columns: usize,
-        column: impl Fn(usize, usize) -> &'a [f32],
-        run: usize,
+        [depth, columns]: [usize; 2],
+        part: usize,
+        column: impl Fn(usize, usize) -> &'a [f32] + Sync,
     ) {
-        // Columns come in runs of `run` rows: column(j, i) holds rows i·run..(i+1)·run of column j.
-        self.shape(depth, columns);
-        for panel in &self.panels {
-            let wide = panel.vectors * self.width;
-            let values = &mut self.values[panel.start * depth..][..wide * depth];
+        self.each_panel(depth, columns, |panel, wide, values| {
             if panel.columns < wide {
                 values.fill(0.0);
             }
-            for (i, values) in values.chunks_exact_mut(wide * run).enumerate() {
+            for (i, values) in values.chunks_exact_mut(wide * part).enumerate() {
                 for j in 0..panel.columns {
-                    let column = column(panel.start + j, i);
-                    for (k, value) in column.iter().enumerate() {
-                        values[k * wide + j] = *value;
+                    for (row, value) in values.chunks_exact_mut(wide).zip(column(panel.start + j, i)) {
+                        row[j] = *value;
                     }
                 }
             }
+        });
+    }
+
+    /// Takes the shape and calls `fill(panel, its padded width, its values)`, in parallel where there is much to do.
+    fn each_panel(&mut self, depth: usize, columns: usize, fill: impl Fn(&Panel, usize, &mut [f32]) + Sync) {
+        self.shape(depth, columns);
+        let (panels, width) = (&self.panels, self.width);
+        // All but the last panel are as wide as the first.
+        let first = panels.first().map_or(0, |panel| panel.vectors * width * depth);
+        if first == 0 {
+            return;
+        }
+        let fill = |(values, panel): (&mut [f32], &Panel)| fill(panel, panel.vectors * width, values);
+        if self.values.len() > PARALLEL_FILL {
+            self.values.par_chunks_mut(first).zip(panels).for_each(fill);
+        } else {
+            self.values.chunks_mut(first).zip(panels).for_each(fill);
         }
     }
 

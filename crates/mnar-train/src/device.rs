@@ -1,6 +1,7 @@
 //! Where to compute.
 
 use crate::error::TrainError;
+use crate::layers::{cpu_kernels, is_cpu};
 use burn::tensor::Device;
 
 /// The CPU, with gradients.
@@ -22,4 +23,12 @@ pub fn wgpu() -> Result<Device, TrainError> {
     return Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice).autodiff());
     #[cfg(not(feature = "wgpu"))]
     Err(TrainError::NoDevice { device: "wgpu" })
+}
+
+/// What computes, for a report: `cpu, avx2 kernels`, or the device's own name.
+///
+/// # Errors
+/// The environment asks for instructions that this processor lacks.
+pub fn name(device: &Device) -> Result<String, TrainError> {
+    if is_cpu(device) { Ok(format!("cpu, {} kernels", cpu_kernels()?)) } else { Ok(format!("{device:?}")) }
 }

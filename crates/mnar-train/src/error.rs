@@ -11,6 +11,9 @@ pub enum TrainError {
     /// From reading or encoding data.
     #[error(transparent)]
     Data(#[from] mnar_data::DataError),
+    /// From the choice of the CPU's kernels.
+    #[error(transparent)]
+    Kernels(#[from] mnar_kernels::UnknownIsa),
     /// A setting outside its range.
     #[error("{name} is {value}, but must be {range}")]
     Setting {

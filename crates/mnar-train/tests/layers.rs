@@ -1,10 +1,12 @@
-//! Our layers against burn's own, values and gradients.
+//! Our layers against burn's own, values and gradients, with the kernels that `MNAR_KERNELS` names: `.ci/run` runs this
+//! for each instruction set.
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
-use burn::tensor::module::{conv2d, conv3d};
+use burn::tensor::activation::relu;
+use burn::tensor::module::{conv2d, conv3d, linear};
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor, TensorData};
-use mnar_train::layers::{BatchNorm, Window, conv, max_pool};
+use mnar_train::layers::{Activation, BatchNorm, Conv, Window, conv, dense, max_pool, mean_pool, rectified_max_pool};
 use mnar_train::parameters::Initial;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -47,22 +49,91 @@ fn check_flat(n: usize, [h, w]: [usize; 2], [ci, co]: [usize; 2], k: usize, stri
     close(ours.3.unwrap(), bias.grad_remove(&mut gradients).unwrap(), "bias gradient");
 }
 
+const CHANNELS: [usize; 7] = [1, 3, 6, 16, 17, 64, 130];
+
+#[test]
+fn a_large_batch_is_burns() {
+    check_flat(300, [9, 8], [6, 17], 3, 1, 1);
+}
+
+/// The normalised values that are made again are the ones that were convolved.
+#[test]
+fn norm_into_convolution_is_one_after_the_other() {
+    let device = Device::flex().autodiff();
+    let mut initial = Initial::new(0, &device);
+    let norm = BatchNorm::new(3, 0.1, 0.1, &mut initial);
+    let convolution = Conv::new(Window::flat(6, 5, 3, 1, 1), 3, 4, &mut initial);
+    let (x, factor) = (random([7, 90], 1).require_grad(), random([7, 120], 2));
+    let gradients = |y: Tensor<2>| {
+        let mut gradients = (y.clone() * factor.clone()).sum().backward();
+        let weight = convolution.weight.val().grad_remove(&mut gradients).unwrap();
+        let gamma = norm.gamma.val().grad_remove(&mut gradients).unwrap();
+        (y.inner(), x.grad_remove(&mut gradients).unwrap(), weight, gamma)
+    };
+    let fused = gradients(norm.forward_into(&convolution, x.clone()));
+    let apart = gradients(convolution.forward(norm.forward(x.clone())));
+    close(fused.0, apart.0, "output");
+    close(fused.1, apart.1, "input gradient");
+    close(fused.2, apart.2, "weight gradient");
+    close(fused.3, apart.3, "gamma gradient");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn flat_convolution_is_burns(
         n in 1usize..20, h in 7usize..13, w in 7usize..13,
-        ci in prop::sample::select(vec![1usize, 3, 6, 16]), co in prop::sample::select(vec![1usize, 6, 16, 17]),
+        ci in prop::sample::select(&CHANNELS[..]), co in prop::sample::select(&CHANNELS[..]),
         k in 1usize..8, stride in 1usize..4, padding in 0usize..4,
     ) {
         check_flat(n, [h, w], [ci, co], k, stride, padding.min(k / 2));
     }
 
     #[test]
-    fn pooling_is_burns(n in 1usize..5, h in 2usize..9, w in 2usize..9, c in 1usize..5) {
+    fn fully_connected_is_burns(
+        n in 1usize..40, inputs in prop::sample::select(&CHANNELS[..]), outputs in prop::sample::select(&CHANNELS[..]),
+        rectified: bool,
+    ) {
+        let x = random([n, inputs], 1).require_grad();
+        let weight = random([inputs, outputs], 2).require_grad();
+        let bias = random([outputs], 3).require_grad();
+        let factor = random([n, outputs], 4);
+        let activation = if rectified { Activation::Rectifier } else { Activation::None };
+        let ours = dense(x.clone(), weight.clone(), bias.clone(), activation);
+        let theirs = linear(x.clone(), weight.clone(), Some(bias.clone()));
+        let theirs = if rectified { relu(theirs) } else { theirs };
+        let mut gradients = (ours.clone() * factor.clone()).sum().backward();
+        let ours = (
+            ours,
+            x.grad_remove(&mut gradients).unwrap(),
+            weight.grad_remove(&mut gradients).unwrap(),
+            bias.grad_remove(&mut gradients).unwrap(),
+        );
+        let mut gradients = (theirs.clone() * factor).sum().backward();
+        close(ours.0.inner(), theirs.inner(), "output");
+        close(ours.1, x.grad_remove(&mut gradients).unwrap(), "input gradient");
+        close(ours.2, weight.grad_remove(&mut gradients).unwrap(), "weight gradient");
+        close(ours.3, bias.grad_remove(&mut gradients).unwrap(), "bias gradient");
+    }
+
+    #[test]
+    fn mean_pooling_is_burns(n in 1usize..5, h in 1usize..9, w in 1usize..9, c in 1usize..9) {
         let x = random([n, h * w * c], 5).require_grad();
-        let ours = max_pool(x.clone(), [1, h, w]);
+        let factor = random([n, c], 6);
+        let ours = mean_pool(x.clone(), [1, h, w]);
+        let mut gradients = (ours.clone() * factor.clone()).sum().backward();
+        let gradient = x.grad_remove(&mut gradients).unwrap();
+        let theirs = x.clone().reshape([n, h * w, c]).mean_dim(1).reshape([n, c]);
+        let mut gradients = (theirs.clone() * factor).sum().backward();
+        close(ours.inner(), theirs.inner(), "output");
+        close(gradient, x.grad_remove(&mut gradients).unwrap(), "gradient");
+    }
+
+    #[test]
+    fn pooling_is_burns(n in 1usize..5, h in 2usize..9, w in 2usize..9, c in 1usize..5, rectified: bool) {
+        let x = random([n, h * w * c], 5).require_grad();
+        let ours = if rectified { rectified_max_pool(x.clone(), [1, h, w]) } else { max_pool(x.clone(), [1, h, w]) };
         let length = ours.dims()[1];
         let factor = random([n, length], 6);
         let mut gradients = (ours.clone() * factor.clone()).sum().backward();
@@ -71,6 +142,7 @@ proptest! {
         let (oh, ow) = (h / 2, w / 2);
         let even = x.clone().reshape([n, h, w, c]).slice([0..n, 0..2 * oh, 0..2 * ow, 0..c]);
         let theirs = even.reshape([n, oh, 2, ow, 2, c]).max_dim(2).max_dim(4).reshape([n, length]);
+        let theirs = if rectified { relu(theirs) } else { theirs };
         let mut gradients = (theirs.clone() * factor).sum().backward();
         close(ours.inner(), theirs.inner(), "output");
         close(gradient, x.grad_remove(&mut gradients).unwrap(), "gradient");

@@ -21,6 +21,7 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
             }
         }
     }
+    device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
     let expected = match &model.encoding {
         Encoding::Table(encoder) => Expected::Table(encoder),

@@ -92,7 +92,7 @@ pub fn fit(
         given_labels,
     )?;
     let report =
-        FitReport::new(&context, &estimation, &debiased, baseline.as_ref(), &phi, start.elapsed().as_secs_f64());
+        FitReport::new(&context, &estimation, &debiased, baseline.as_ref(), &phi, start.elapsed().as_secs_f64())?;
     write_text(&folder.join("report.json"), &to_json(&report, folder)?)?;
     checkpoints.remove()?;
     Ok(Some(report))

@@ -3,6 +3,8 @@
 use super::Context;
 use super::estimate::{Estimation, IntervalKind};
 use super::settings::FitSettings;
+use crate::device;
+use crate::error::TrainError;
 use crate::model::Network;
 use crate::predict::logits;
 use crate::trainer::{Ended, EpochRecord, Trained, weighted_scores};
@@ -61,6 +63,8 @@ pub struct FitReport {
     pub settings: FitSettings,
     /// Of every draw.
     pub seed: u64,
+    /// What computed: the device, and on the CPU the instruction set of the kernels.
+    pub computed_on: String,
     /// Wall time of this call.
     pub seconds: f64,
     /// What a reader must know.
@@ -105,14 +109,14 @@ impl FitReport {
         baseline: Option<&Trained<Network>>,
         training_phi: &[f64],
         seconds: f64,
-    ) -> Self {
+    ) -> Result<Self, TrainError> {
         let labels = context.labels;
         let phi = estimation.phi().to_vec();
         let n = labels.len() as f64;
         let model = |trained: &Trained<Network>| ModelReport::new(context, trained, &phi);
         let shares = labels.counts().iter().map(|&count| count as f64 / n).collect();
         let counts: Vec<f64> = labels.counts().iter().map(|&count| count as f64).collect();
-        Self {
+        Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             classes: labels.names().to_vec(),
             n: labels.len(),
@@ -135,10 +139,11 @@ impl FitReport {
             baseline: baseline.map(model),
             settings: context.settings.clone(),
             seed: context.settings.train.seed,
+            computed_on: device::name(context.device)?,
             seconds,
             warnings: warnings(labels, estimation, debiased),
             phi,
-        }
+        })
     }
 }
 

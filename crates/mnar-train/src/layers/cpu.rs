@@ -2,7 +2,7 @@
 
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::{Autodiff, Flex};
-use burn::tensor::{Bytes, DType, Shape};
+use burn::tensor::{Bytes, DType, Device, Shape, Tensor};
 use mnar_kernels::{ISA_VARIABLE, Isa, UnknownIsa};
 use std::sync::OnceLock;
 
@@ -46,4 +46,10 @@ pub fn cpu_kernels() -> Result<String, UnknownIsa> {
         Some(_) => Isa::from_environment().map(|isa| isa.to_string()),
         None => Ok(BURN.to_owned()),
     }
+}
+
+/// Is this the device our kernels work on?
+pub(crate) fn is_cpu(device: &Device) -> bool {
+    let probe = Tensor::<1>::zeros([1], device);
+    probe.clone().try_into_primitive::<Flex>().is_ok() || probe.try_into_primitive::<Tracked>().is_ok()
 }

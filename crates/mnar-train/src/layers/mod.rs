@@ -12,6 +12,7 @@ mod pool;
 
 pub use conv::{Conv, conv};
 pub use cpu::cpu_kernels;
+pub(crate) use cpu::is_cpu;
 pub use dense::{Activation, dense};
 pub use mnar_kernels::Window;
 pub use norm::BatchNorm;

@@ -34,6 +34,8 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
         DeviceName::Cuda => device::cuda()?,
         DeviceName::Wgpu => device::wgpu()?,
     };
+    // Also says so, before anything is read, where the environment asks for kernels that are not there.
+    device::name(&device)?;
     let dataset = read_dataset(&args.data.data, &read_options(&args.data)?)?;
     if !dataset.skipped.is_empty() && !args.quiet {
         let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();

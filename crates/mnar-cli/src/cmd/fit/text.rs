@@ -44,8 +44,9 @@ pub(super) fn text(report: &FitReport, folder: &Path) -> String {
     }
     out.push_str(&warning_lines(&report.warnings));
     out.push_str(&format!(
-        "\n{:.1} s, seed {}. In {}: report.json, predictions.csv, model/, settings.toml, metrics and events.\nNext: `mnar predict {} NEW_DATA -o predictions.csv`.\n",
+        "\n{:.1} s on {}, seed {}. In {}: report.json, predictions.csv, model/, settings.toml, metrics and events.\nNext: `mnar predict {} NEW_DATA -o predictions.csv`.\n",
         report.seconds,
+        report.computed_on,
         report.seed,
         folder.display(),
         folder.display()
