@@ -126,6 +126,21 @@ def torch_child(name, layout):
         print(fastest, memory(), start_mb, which, flush=True)
 
 
+def gemm_gflops():
+    """PyTorch's fastest product of two 2048 × 2048 matrices: what the machine can do at best."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    a = torch.rand(2048, 2048)
+
+    def seconds():
+        start = time.perf_counter()
+        a @ a
+        return time.perf_counter() - start
+
+    return round(2 * 2048**3 / min(seconds() for _ in range(9)) / 1e9, 1)
+
+
 class Child:
     def __init__(self, command):
         threads = {"RAYON_NUM_THREADS": str(THREADS), "OMP_NUM_THREADS": str(THREADS)}
@@ -232,6 +247,7 @@ def main():
             "threads": THREADS,
             "load_average_at_start": [round(load, 2) for load in os.getloadavg()],
             "platform": f"{platform.system()} {platform.machine()}",
+            "gemm_gflops": gemm_gflops(),
         },
         "versions": {
             "mnar": said(["git", "describe", "--always", "--dirty"]) if not o.ours else "a program built before",
@@ -249,6 +265,7 @@ def main():
     if result["machine"]["load_average_at_start"][0] > 0.5:
         # At load 5 PyTorch's fastest step of a turn ranged from 0.36 to 9.9 s on cnn3d, ours from 0.48 to 0.57 s.
         print("warning: the machine is busy, the figures say little; run it again when it is idle", file=sys.stderr)
+    print(f"a product of 2048 × 2048 matrices in PyTorch: {result['machine']['gemm_gflops']} GFLOP/s")
     load = " ".join(map(str, result["machine"]["load_average_at_start"]))
     print(f"{result['machine']['cpu']}, {THREADS} threads, PyTorch {version('torch')}; load average {load}\n")
     heads = f"{'network':10}{'ours ms':>10}{'PyTorch ms':>12}  {'as':<30}{'ratio':>7}"
