@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
         Command::Fit(args) => (Some(args.data.data.clone()), cmd::fit::run(*args)),
         Command::Predict(args) => (Some(args.data.clone()), cmd::predict::run(args)),
+        Command::Reproduce(args) => (None, cmd::reproduce::run(&args)),
         Command::Simulate(args) => (Some(args.table.clone()), cmd::simulate::run(args)),
     };
     // The statistics know rows and classes but no files; readers name the file themselves.

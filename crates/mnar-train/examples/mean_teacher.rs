@@ -52,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             method,
             consistency: &MeanTeacher,
             settings: &settings,
+            validation: None,
             checkpoint: None,
             stop: None,
         };

@@ -51,6 +51,7 @@ impl CrossFit<'_> {
                 method: Method::CompleteCase,
                 consistency: &Entropy,
                 settings: &settings,
+                validation: None,
                 checkpoint: checkpoint(fold),
                 stop: self.stop,
             };

@@ -36,10 +36,22 @@ pub struct Job<'a> {
     pub consistency: &'a dyn Consistency,
     /// Settings.
     pub settings: &'a TrainSettings,
+    /// Further rows to choose the epoch by, in place of held-out labelled ones.
+    pub validation: Option<Validation<'a>>,
     /// Where to keep the state, and how often to write it.
     pub checkpoint: Option<CheckpointPlan>,
     /// Set from outside to stop after the current step.
     pub stop: Option<&'a AtomicBool>,
+}
+
+/// Labelled rows outside the data set whose classes are as frequent as in the population. The epoch of the highest
+/// accuracy on them is chosen, as in the paper. Who has such rows has no need of a mechanism: this is for comparisons.
+#[derive(Clone, Copy)]
+pub struct Validation<'a> {
+    /// The rows.
+    pub examples: &'a Examples,
+    /// Their classes.
+    pub classes: &'a [usize],
 }
 
 /// Where and how often the state is kept.
@@ -187,7 +199,8 @@ impl<'a, M: Classifier> Run<'a, M> {
         if job.examples.len() != labels.len() {
             return Err(TrainError::Lengths { inputs: job.examples.len(), labels: labels.len() });
         }
-        let held_out = held_out(labels, settings.validation, Purpose::HeldOut.seed(settings.seed));
+        let share = if job.validation.is_some() { 0.0 } else { settings.validation };
+        let held_out = held_out(labels, share, Purpose::HeldOut.seed(settings.seed));
         let mut is_held_out = vec![false; labels.len()];
         held_out.iter().for_each(|&row| is_held_out[row] = true);
         let rows = labels.labelled().map(|(row, _)| row).filter(|&row| !is_held_out[row]).collect();
@@ -394,7 +407,7 @@ impl<'a, M: Classifier> Run<'a, M> {
             let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
             self.progress.mechanism.refresh(&phi);
         }
-        let validation = self.validate();
+        let validation = self.validate(&self.averaged());
         let record = EpochRecord {
             step: self.progress.step,
             epoch,
@@ -406,8 +419,12 @@ impl<'a, M: Classifier> Run<'a, M> {
             seconds: self.seconds(),
         };
         self.progress.epoch_loss = 0.0;
-        let risk = validation.map_or(f64::NEG_INFINITY, |(risk, _)| risk);
-        // Without held-out rows the last epoch is the best one.
+        let risk = match (validation, self.job.validation) {
+            (Some((_, accuracy)), Some(_)) => -accuracy,
+            (Some((risk, _)), None) => risk,
+            // Without rows to choose by, the last epoch is the best one.
+            (None, _) => f64::NEG_INFINITY,
+        };
         if self.progress.best_risk.is_none_or(|best| risk <= best) {
             (self.progress.best_risk, self.progress.best_epoch) = (Some(risk), epoch);
             self.best = Some(self.optimiser.average.clone());
@@ -421,13 +438,24 @@ impl<'a, M: Classifier> Run<'a, M> {
         Ok(Some(record))
     }
 
-    /// 1/phi-weighted risk and accuracy of the held-out rows: means over the population, not over the labelled.
-    fn validate(&self) -> Option<(f64, f64)> {
+    /// Risk and accuracy of the rows that the epoch is chosen by: weighted by 1/phi where they are held-out labelled
+    /// ones, so that they are means over the population.
+    fn validate(&self, network: &M) -> Option<(f64, f64)> {
+        let (scores, weights) = self.validation_scores(network)?;
+        Some(weighted_scores(&scores, &weights, 1.0))
+    }
+
+    /// Logits of those rows, with class and weight of each.
+    fn validation_scores(&self, network: &M) -> Option<(ndarray::Array2<f64>, Vec<(usize, f64)>)> {
+        if let Some(validation) = self.job.validation {
+            let rows: Vec<usize> = (0..validation.examples.len()).collect();
+            let weights = validation.classes.iter().map(|&class| (class, 1.0)).collect();
+            return Some((logits(network, validation.examples, &rows), weights));
+        }
         if self.held_out.is_empty() {
             return None;
         }
-        let scores = logits(&self.averaged(), self.job.examples, &self.held_out);
-        Some(weighted_scores(&scores, &self.held_out_weights(), 1.0))
+        Some((logits(network, self.job.examples, &self.held_out), self.held_out_weights()))
     }
 
     /// Class and weight of every held-out row: 1/phi, or 1 where the method knows no mechanism.
@@ -439,14 +467,10 @@ impl<'a, M: Classifier> Run<'a, M> {
         self.held_out.iter().map(|&row| (class(row), weight(class(row)))).collect()
     }
 
-    /// The temperature of least risk on the held-out rows, at least 1: learning from one's own guesses makes a network
+    /// The temperature of least risk on the same rows, at least 1: learning from one's own guesses makes a network
     /// too sure, and a few dozen rows that all happen to be right are no reason to make it surer still.
     fn temperature(&self, network: &M) -> f64 {
-        if self.held_out.is_empty() {
-            return 1.0;
-        }
-        let scores = logits(network, self.job.examples, &self.held_out);
-        let weights = self.held_out_weights();
+        let Some((scores, weights)) = self.validation_scores(network) else { return 1.0 };
         // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of them with most of the
         // weight, should not move it far.
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();

@@ -21,7 +21,16 @@ fn digits() -> (Examples, Labels, Phi) {
 fn run(examples: &Examples, labels: &Labels, method: Method, settings: &TrainSettings) -> Trained<Network> {
     let mlp = Architecture::Mlp { hidden: vec![64] };
     let network = mlp.build(examples.shape(), labels.n_classes(), settings.seed, &device::cpu()).unwrap();
-    let job = Job { examples, labels, method, consistency: &PseudoLabels, settings, checkpoint: None, stop: None };
+    let job = Job {
+        examples,
+        labels,
+        method,
+        consistency: &PseudoLabels,
+        settings,
+        validation: None,
+        checkpoint: None,
+        stop: None,
+    };
     train(network, &job, &mut ()).unwrap()
 }
 

@@ -4,5 +4,6 @@ pub(crate) mod demo;
 pub(crate) mod estimate;
 pub(crate) mod fit;
 pub(crate) mod predict;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod test;

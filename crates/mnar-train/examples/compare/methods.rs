@@ -78,6 +78,7 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
         method,
         consistency: setting.consistency,
         settings,
+        validation: None,
         checkpoint: None,
         stop: None,
     };

@@ -126,6 +126,7 @@ impl Context<'_> {
             method,
             consistency: consistency.as_ref(),
             settings,
+            validation: None,
             checkpoint: Some(self.checkpoints.plan(stage)),
             stop: self.stop,
         };

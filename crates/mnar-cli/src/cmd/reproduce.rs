@@ -1,0 +1,139 @@
+//! `mnar reproduce`: an experiment of the paper, ours beside theirs.
+
+use crate::Outcome;
+use crate::args::{ProtocolName, ReproduceArgs};
+use crate::table::TextTable;
+use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mnar_data::AtomicFile;
+use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, page, run as reproduce};
+use mnar_reproduce::{Outcome as Reached, summarise, table, write_figures};
+use mnar_train::{Observer, device};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
+    if let (Some(name), Some(data)) = (&args.experiment, &args.data) {
+        let experiment = Experiment::find(name)?;
+        device::name(&device::cpu())?;
+        let methods = args.methods.as_ref().map(|names| candidates(names)).transpose()?;
+        let overrides = Overrides { methods, seeds: args.seeds, epochs: args.epochs };
+        let protocol = match args.protocol {
+            ProtocolName::Paper => Protocol::Paper,
+            ProtocolName::Real => Protocol::Real,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let handler = stop.clone();
+        ctrlc::set_handler(move || {
+            if handler.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+        })?;
+        let mut terminal = Terminal::new(args.quiet);
+        let outcomes = reproduce(&experiment, &overrides, protocol, data, &args.out, &stop, &mut terminal)?;
+        terminal.bar.finish_and_clear();
+        let Some(outcomes) = outcomes else {
+            eprintln!(
+                "stopped; finished runs are in {}.\nGo on with the same command.",
+                args.out.join(&experiment.name).display()
+            );
+            return Ok(Outcome::Interrupted);
+        };
+        let folder = args.out.join(&experiment.name).join(protocol.name());
+        println!("{}, protocol {}\n", experiment.title, protocol.name());
+        print_table(&table(&experiment, &summarise(&outcomes)));
+        let figures = write_figures(&experiment, &outcomes, &folder)?;
+        let names: Vec<String> =
+            figures.iter().filter_map(|path| path.file_name()).map(|n| n.to_string_lossy().into_owned()).collect();
+        println!("\nIn {}: one JSON file a method and seed; {}.", folder.display(), names.join(", "));
+    }
+    if let Some(path) = &args.page {
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(page(&args.out)?.as_bytes()).with_context(|| path.display().to_string())?;
+        file.commit()?;
+        println!("wrote {}", path.display());
+    }
+    Ok(Outcome::Done)
+}
+
+fn candidates(names: &[String]) -> Result<Vec<Candidate>> {
+    names
+        .iter()
+        .map(|name| {
+            let known = Candidate::ALL.into_iter().find(|candidate| candidate.name() == name);
+            known.map_or_else(
+                || {
+                    let all: Vec<&str> = Candidate::ALL.iter().map(|candidate| candidate.name()).collect();
+                    bail!("there is no method `{name}`; the methods are {}", all.join(", "))
+                },
+                Ok,
+            )
+        })
+        .collect()
+}
+
+fn print_table(lines: &[Vec<String>]) {
+    let Some((heading, rows)) = lines.split_first() else { return };
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    let mut table = TextTable::new(&heading);
+    rows.iter().for_each(|row| table.row(row.clone()));
+    print!("{}", table.render());
+}
+
+struct Terminal {
+    bar: ProgressBar,
+    quiet: bool,
+}
+
+impl Terminal {
+    fn new(quiet: bool) -> Self {
+        let bar = ProgressBar::new(0);
+        if quiet {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(
+            ProgressStyle::with_template("{prefix} [{bar:28}] {pos}/{len} steps, {eta} left")
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
+        Self { bar, quiet }
+    }
+}
+
+impl Observer for Terminal {
+    fn started(&mut self, step: u64, steps: u64) {
+        self.bar.reset();
+        self.bar.set_length(steps);
+        self.bar.set_position(step);
+    }
+
+    fn stepped(&mut self, step: u64) {
+        self.bar.set_position(step);
+    }
+}
+
+impl Progress for Terminal {
+    fn begins(&mut self, method: Candidate, seed: u64, done: usize, of: usize) {
+        self.bar.set_prefix(format!("{}/{of} {}, seed {seed}", done + 1, method.title()));
+    }
+
+    fn ended(&mut self, outcome: &Reached) {
+        let line = format!(
+            "{:<16} seed {}  accuracy {:.2}%  log-loss {:.3}  phi error {:.4}  {:.0} s",
+            outcome.method.title(),
+            outcome.seed,
+            100.0 * outcome.accuracy,
+            outcome.log_loss,
+            outcome.phi_error,
+            outcome.seconds
+        );
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
+    }
+
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
+    }
+}

@@ -1,0 +1,238 @@
+//! An experiment: what a file of `experiments/` says.
+
+use crate::error::ReproduceError;
+use crate::method::Candidate;
+use mnar_train::TrainSettings;
+use mnar_train::augment::Augment;
+use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
+use mnar_train::model::Architecture;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The experiments that come with the program.
+const KNOWN: [(&str, &str); 6] = [
+    ("mnist-s1", include_str!("../../../experiments/mnist-s1.toml")),
+    ("mnist-s2", include_str!("../../../experiments/mnist-s2.toml")),
+    ("dermamnist", include_str!("../../../experiments/dermamnist.toml")),
+    ("nodulemnist3d", include_str!("../../../experiments/nodulemnist3d.toml")),
+    ("lidc", include_str!("../../../experiments/lidc.toml")),
+    ("cifar10-s2", include_str!("../../../experiments/cifar10-s2.toml")),
+];
+
+/// An experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The name of its file.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// What is done differently from the paper, and why.
+    #[serde(default)]
+    pub remark: String,
+    /// Files or folders below the data folder; the first that is there is read.
+    pub data: Vec<String>,
+    /// What to do when none is there.
+    pub missing: String,
+    /// How labels are hidden.
+    pub mask: Mask,
+    /// Validation rows of the paper's protocol, with the true class shares.
+    pub validation: usize,
+    /// The network.
+    pub network: Architecture,
+    /// The semi-supervised method that is debiased.
+    pub consistency: ConsistencyName,
+    /// Which views of images are trained on.
+    #[serde(default)]
+    pub augment: AugmentName,
+    /// Methods, in the order of the table.
+    pub methods: Vec<Candidate>,
+    /// Masks drawn, and networks started.
+    pub seeds: u64,
+    /// How networks are trained.
+    pub train: TrainSettings,
+    /// Epochs of the networks of the folds, which see labelled rows only.
+    pub fold_epochs: usize,
+    /// A class whose accuracy and phi the paper reports by themselves.
+    #[serde(default)]
+    pub spotlight: Option<usize>,
+    /// What the paper reports.
+    #[serde(default)]
+    pub paper: BTreeMap<Candidate, PaperRow>,
+}
+
+/// How labels are hidden.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Mask {
+    /// So many rows of every class keep their label, and so many lose it (without a number: all the others). Rows
+    /// beyond are left out.
+    Counts {
+        /// By class; one number for all.
+        labelled: Counts,
+        /// By class.
+        unlabelled: Option<Vec<usize>>,
+    },
+    /// A row of class k has trait s with probability `traits[k][s]`, and keeps its label with probability
+    /// `labelled_given_trait[s]`: p(r | y) = Σ_s p(r | s) p(s | y).
+    Traits {
+        /// By class and trait.
+        traits: Vec<Vec<f64>>,
+        /// By trait.
+        labelled_given_trait: Vec<f64>,
+    },
+}
+
+/// A number for every class.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Counts {
+    /// The same.
+    All(usize),
+    /// Its own.
+    Each(Vec<usize>),
+}
+
+impl Counts {
+    /// Of a class.
+    pub fn of(&self, class: usize) -> Option<usize> {
+        match self {
+            Self::All(count) => Some(*count),
+            Self::Each(counts) => counts.get(class).copied(),
+        }
+    }
+}
+
+/// A semi-supervised method.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsistencyName {
+    /// Pseudo-labels.
+    PseudoLabels,
+    /// FixMatch.
+    Fixmatch,
+}
+
+impl ConsistencyName {
+    /// The method.
+    pub fn method(self) -> &'static dyn Consistency {
+        match self {
+            Self::PseudoLabels => &PseudoLabels,
+            Self::Fixmatch => &FixMatch,
+        }
+    }
+}
+
+/// Which views of images are trained on.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AugmentName {
+    /// Plain images.
+    #[default]
+    None,
+    /// What suits the shape.
+    Auto,
+    /// For findings with no up and no left.
+    Medical,
+}
+
+impl AugmentName {
+    /// The views.
+    pub fn views(self, shape: mnar_data::ImageShape) -> Option<Augment> {
+        match self {
+            Self::None => None,
+            Self::Auto => Some(Augment::for_shape(shape)),
+            Self::Medical => Some(Augment::medical(shape)),
+        }
+    }
+}
+
+/// By which rows the epoch is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// By validation rows with the true class shares, as in the paper. No user has them.
+    Paper,
+    /// By the 1/phi-weighted risk of a tenth of the labelled rows, which do not train.
+    Real,
+}
+
+impl Protocol {
+    /// Its name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// What the paper reports of a method: means, and standard deviations where it gives them. Accuracies in percent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperRow {
+    /// Test accuracy.
+    pub accuracy: Option<(f64, f64)>,
+    /// Test loss.
+    pub loss: Option<f64>,
+    /// Σ(φ̂−φ)²/Σφ².
+    pub phi_error: Option<f64>,
+    /// Test accuracy of the spotlight class.
+    pub spotlight_accuracy: Option<f64>,
+    /// (φ̂−φ)²/φ² of the spotlight class.
+    pub spotlight_phi_error: Option<f64>,
+}
+
+impl Experiment {
+    /// The names of the experiments that come with the program.
+    pub fn known() -> Vec<String> {
+        KNOWN.iter().map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    /// By its name, or from a file.
+    pub fn find(name: &str) -> Result<Self, ReproduceError> {
+        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text, Path::new(name));
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text =
+                std::fs::read_to_string(path).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
+            let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            return Self::parse(&stem, &text, path);
+        }
+        Err(ReproduceError::Unknown { name: name.to_owned(), known: Self::known() })
+    }
+
+    fn parse(name: &str, text: &str, path: &Path) -> Result<Self, ReproduceError> {
+        let mut experiment: Self = toml::from_str(text)
+            .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        experiment.name = name.to_owned();
+        experiment.train.check()?;
+        Ok(experiment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_understood_and_reports_only_methods_it_runs() {
+        for name in Experiment::known() {
+            let experiment = Experiment::find(&name).unwrap();
+            assert!(experiment.seeds >= 2, "{name}");
+            for method in experiment.paper.keys() {
+                assert!(experiment.methods.contains(method), "{name}: {method:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let message = Experiment::find("mnist").unwrap_err().to_string();
+        assert!(message.contains("mnist-s1, mnist-s2"), "{message}");
+    }
+}

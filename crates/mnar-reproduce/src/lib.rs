@@ -1,0 +1,22 @@
+//! The experiments of Sportisse et al. (ICML 2023) on real data, ours beside theirs.
+//!
+//! An [`Experiment`] is a file of `experiments/`: the data, how labels are hidden, the network, its training, the
+//! methods, and what the paper reports. [`run`] draws a mask by a seed, trains every method on it, and writes one JSON
+//! file a method and seed; what is there already is not run again.
+
+mod data;
+mod error;
+mod experiment;
+mod figures;
+mod method;
+mod page;
+mod run;
+mod summary;
+
+pub use error::ReproduceError;
+pub use experiment::{Experiment, Mask, PaperRow, Protocol};
+pub use figures::write_figures;
+pub use method::Candidate;
+pub use page::page;
+pub use run::{Outcome, Overrides, Progress, run};
+pub use summary::{Spread, Summary, summarise, table};

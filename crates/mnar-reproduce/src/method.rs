@@ -1,0 +1,205 @@
+//! The methods of the paper and ours, each from a masked data set to a network and a mechanism.
+
+use crate::data::Masked;
+use crate::error::ReproduceError;
+use crate::experiment::{Experiment, Protocol};
+use mnar::calibrate::Calibration;
+use mnar::crossfit::FoldPlan;
+use mnar::estimate::{Estimator, LabelShift};
+use mnar::{Labels, Phi, Sample};
+use mnar_train::crossfit::CrossFit;
+use mnar_train::mechanism::Method;
+use mnar_train::model::Network;
+use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Validation, device, train};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Candidate {
+    /// Labelled rows only.
+    CompleteCase,
+    /// The semi-supervised method as it is.
+    Pl,
+    /// Debiased as if labels were missing at random.
+    DePl,
+    /// Weights by class shares.
+    Cadr,
+    /// The same with the true class shares.
+    CadrKnown,
+    /// Algorithm 1, then Algorithm 2 with its phi.
+    Mle,
+    /// Moments with gradient.
+    Meg,
+    /// Moments.
+    Me,
+    /// phi by label shift from cross-fitted networks, then Algorithm 2.
+    Ours,
+    /// Algorithm 2 with phi from the true class shares.
+    Known,
+    /// Algorithm 2 with the true phi.
+    Oracle,
+}
+
+impl Candidate {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::CompleteCase,
+        Self::Pl,
+        Self::DePl,
+        Self::Cadr,
+        Self::CadrKnown,
+        Self::Mle,
+        Self::Meg,
+        Self::Me,
+        Self::Ours,
+        Self::Known,
+        Self::Oracle,
+    ];
+
+    /// Its name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CompleteCase => "complete-case",
+            Self::Pl => "pl",
+            Self::DePl => "de-pl",
+            Self::Cadr => "cadr",
+            Self::CadrKnown => "cadr-known",
+            Self::Mle => "mle",
+            Self::Meg => "meg",
+            Self::Me => "me",
+            Self::Ours => "ours",
+            Self::Known => "known",
+            Self::Oracle => "oracle",
+        }
+    }
+
+    /// Its name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::CompleteCase => "labelled only",
+            Self::Pl => "Pl",
+            Self::DePl => "DePl",
+            Self::Cadr => "CADR",
+            Self::CadrKnown => "CADR, p(y) known",
+            Self::Mle => "MLE",
+            Self::Meg => "MEg",
+            Self::Me => "ME",
+            Self::Ours => "ours",
+            Self::Known => "p(y) known",
+            Self::Oracle => "phi known",
+        }
+    }
+}
+
+/// A network, and the mechanism it rests on.
+pub(crate) struct Learnt {
+    pub(crate) network: Network,
+    pub(crate) temperature: f64,
+    pub(crate) phi: Vec<f64>,
+    pub(crate) chosen_epoch: usize,
+}
+
+/// A masked data set and how to train on it.
+pub(crate) struct Setting<'a> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) masked: &'a Masked,
+    pub(crate) settings: &'a TrainSettings,
+    pub(crate) protocol: Protocol,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Setting<'_> {
+    /// `None` if it was stopped.
+    pub(crate) fn learn(
+        &self,
+        candidate: Candidate,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Learnt>, ReproduceError> {
+        let labels = &self.masked.labels;
+        let n = labels.len() as f64;
+        let constant = vec![labels.n_labelled() as f64 / n; labels.n_classes()];
+        let by_shares = || ThresholdRule::Shares;
+        let short = TrainSettings { epochs: self.experiment.fold_epochs, ..self.settings.clone() };
+        let shares = &self.masked.shares;
+        match candidate {
+            Candidate::CompleteCase => {
+                Ok(self.run(Method::CompleteCase, &short, observer)?.map(|learnt| Learnt { phi: constant, ..learnt }))
+            }
+            Candidate::Pl => Ok(self
+                .run(Method::Classical, self.settings, observer)?
+                .map(|learnt| Learnt { phi: constant, ..learnt })),
+            Candidate::DePl => self.run(Method::Constant, self.settings, observer),
+            Candidate::Cadr | Candidate::CadrKnown => {
+                let mut settings = self.settings.clone();
+                settings.threshold.rule = by_shares();
+                let shares = (candidate == Candidate::CadrKnown).then(|| shares.clone());
+                self.run(Method::ClassShares { shares }, &settings, observer)
+            }
+            Candidate::Mle => match self.run(Method::Likelihood, self.settings, observer)? {
+                Some(first) => self.run(Method::Given(first.phi), self.settings, observer),
+                None => Ok(None),
+            },
+            Candidate::Meg => self.run(Method::MomentsGradient, self.settings, observer),
+            Candidate::Me => self.run(Method::Moments, self.settings, observer),
+            Candidate::Ours => match self.cross_fitted_phi(&short, observer)? {
+                Some(phi) => self.run(Method::Given(phi.as_slice().to_vec()), self.settings, observer),
+                None => Ok(None),
+            },
+            Candidate::Known => {
+                let phi = labels.counts().iter().zip(shares).map(|(&count, share)| (count as f64 / n / share).min(1.0));
+                self.run(Method::Given(phi.collect()), self.settings, observer)
+            }
+            Candidate::Oracle => self.run(Method::Given(self.masked.phi.clone()), self.settings, observer),
+        }
+    }
+
+    fn run(
+        &self,
+        method: Method,
+        settings: &TrainSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Learnt>, ReproduceError> {
+        let masked = self.masked;
+        let validation = Validation { examples: &masked.validation, classes: &masked.validation_classes };
+        let job = Job {
+            examples: &masked.train,
+            labels: &masked.labels,
+            method,
+            consistency: self.experiment.consistency.method(),
+            settings,
+            validation: (self.protocol == Protocol::Paper).then_some(validation),
+            checkpoint: None,
+            stop: Some(self.stop),
+        };
+        let shape = masked.train.shape();
+        let network = self.experiment.network.build(shape, masked.labels.n_classes(), settings.seed, &device::cpu())?;
+        let trained = train(network, &job, observer)?;
+        if trained.ended == Ended::Interrupted {
+            return Ok(None);
+        }
+        Ok(Some(Learnt {
+            network: trained.network,
+            temperature: trained.temperature,
+            phi: trained.mechanism.phi().to_vec(),
+            chosen_epoch: trained.chosen_epoch,
+        }))
+    }
+
+    /// phi by label shift from cross-fitted, calibrated posteriors.
+    fn cross_fitted_phi(
+        &self,
+        settings: &TrainSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Phi>, ReproduceError> {
+        let labels: &Labels = &self.masked.labels;
+        let plan = FoldPlan::for_labels(labels, 5, settings.seed)?;
+        let device = device::cpu();
+        let folds =
+            CrossFit { architecture: &self.experiment.network, settings, device: &device, stop: Some(self.stop) };
+        let Some(raw) = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)? else { return Ok(None) };
+        let calibrated = Calibration::default().fit(&Sample::new(&raw, labels)?)?.apply(&raw)?;
+        Ok(Some(LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?.phi))
+    }
+}

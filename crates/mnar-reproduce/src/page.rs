@@ -1,0 +1,79 @@
+//! `docs/RESULTS.md`, from the JSON of the runs. No number in it is typed by hand.
+
+use crate::error::ReproduceError;
+use crate::experiment::{Experiment, Protocol};
+use crate::run::{Outcome, read};
+use crate::summary::{Summary, summarise, table};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The page, from the runs below `out`.
+pub fn page(out: &Path) -> Result<String, ReproduceError> {
+    let mut page = String::from(
+        "# Results\n\nMade by `mnar reproduce --page` from the JSON below `results/reproduce`: one file a method and seed, \
+         written by `mnar reproduce EXPERIMENT --data DIR --out results/reproduce`. Means and standard deviations over \
+         seeds, which draw the mask, the first weights and the batches; the paper's numbers beside them. *phi error* is \
+         Σ(φ̂−φ)²/Σφ². Protocol *paper* chooses the epoch by validation rows with the true class shares, as the paper does \
+         and no user can; protocol *real* by the 1/φ-weighted risk of a tenth of the labelled rows, which then do not \
+         train.\n",
+    );
+    for name in Experiment::known() {
+        let experiment = Experiment::find(&name)?;
+        for protocol in [Protocol::Paper, Protocol::Real] {
+            let outcomes = outcomes(&experiment, protocol, out)?;
+            if let Some(first) = outcomes.first() {
+                section(&mut page, &experiment, protocol, first, &summarise(&outcomes));
+            }
+        }
+    }
+    Ok(page)
+}
+
+fn outcomes(experiment: &Experiment, protocol: Protocol, out: &Path) -> Result<Vec<Outcome>, ReproduceError> {
+    let folder = out.join(&experiment.name).join(protocol.name());
+    let mut outcomes = Vec::new();
+    for method in &experiment.methods {
+        for seed in 0..experiment.seeds.max(20) {
+            outcomes.extend(read(&folder.join(format!("{}-{seed}.json", method.name())))?);
+        }
+    }
+    Ok(outcomes)
+}
+
+fn section(page: &mut String, experiment: &Experiment, protocol: Protocol, first: &Outcome, summaries: &[Summary]) {
+    let _ = write!(page, "\n## {}, protocol {}\n\n", experiment.title, protocol.name());
+    let settings = &first.settings;
+    let _ = writeln!(
+        page,
+        "{} of {} rows labelled, {} classes; {} epochs, batches of {} + {}, on {}. {}\n",
+        first.labelled.iter().sum::<usize>(),
+        first.rows.iter().sum::<usize>(),
+        first.rows.len(),
+        settings.epochs,
+        settings.batch_labelled,
+        settings.batch_unlabelled,
+        first.computed_on,
+        experiment.remark.trim()
+    );
+    let lines = table(experiment, summaries);
+    for (i, line) in lines.iter().enumerate() {
+        let _ = writeln!(page, "| {} |", line.join(" | "));
+        if i == 0 {
+            let _ = writeln!(page, "|{}", "---|".repeat(line.len()));
+        }
+    }
+    let _ = writeln!(page, "\nTest accuracy of every class, %, and phi (mean over seeds):\n");
+    let classes = first.phi.len();
+    let _ = writeln!(page, "| | {} |", (0..classes).map(|k| k.to_string()).collect::<Vec<_>>().join(" | "));
+    let _ = writeln!(page, "|{}", "---|".repeat(classes + 1));
+    let row = |values: &[f64], factor: f64, digits: usize| {
+        values.iter().map(|value| format!("{:.digits$}", factor * value)).collect::<Vec<_>>().join(" | ")
+    };
+    for summary in summaries {
+        let _ = writeln!(page, "| {} | {} |", summary.method.title(), row(&summary.accuracy_per_class, 100.0, 1));
+    }
+    let _ = writeln!(page, "| *phi: true* | {} |", row(&first.true_phi, 1.0, 3));
+    for summary in summaries {
+        let _ = writeln!(page, "| *phi: {}* | {} |", summary.method.title(), row(&summary.phi, 1.0, 3));
+    }
+}

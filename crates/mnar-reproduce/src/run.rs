@@ -1,0 +1,189 @@
+//! Runs an experiment: one file a method and seed, and what is there is not run again.
+
+use crate::data::{Masked, Source};
+use crate::error::ReproduceError;
+use crate::experiment::{Experiment, Protocol};
+use crate::method::{Candidate, Learnt, Setting};
+use mnar::Phi;
+use mnar_data::AtomicFile;
+use mnar_train::{InputShape, Observer, TrainSettings, device, logits};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// What one method reached with one seed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The experiment.
+    pub experiment: String,
+    /// By which rows the epoch was chosen.
+    pub protocol: Protocol,
+    /// The method.
+    pub method: Candidate,
+    /// Of the mask and of training.
+    pub seed: u64,
+    /// Test accuracy.
+    pub accuracy: f64,
+    /// Test log-loss.
+    pub log_loss: f64,
+    /// Test accuracy of every class.
+    pub accuracy_per_class: Vec<f64>,
+    /// As estimated.
+    pub phi: Vec<f64>,
+    /// As the labels were hidden.
+    pub true_phi: Vec<f64>,
+    /// Σ(φ̂−φ)²/Σφ².
+    pub phi_error: f64,
+    /// The class shares of the training set.
+    pub shares: Vec<f64>,
+    /// Labelled rows of every class.
+    pub labelled: Vec<usize>,
+    /// Rows of every class, labelled or not.
+    pub rows: Vec<usize>,
+    /// The epoch whose weights were tested.
+    pub chosen_epoch: usize,
+    /// Training, all networks of the method.
+    pub seconds: f64,
+    /// The device and the kernels.
+    pub computed_on: String,
+    /// Of mnar.
+    pub version: String,
+    /// How the network was trained.
+    pub settings: TrainSettings,
+}
+
+/// What the command line changes in an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Methods; all of the experiment's without.
+    pub methods: Option<Vec<Candidate>>,
+    /// Seeds.
+    pub seeds: Option<u64>,
+    /// Epochs.
+    pub epochs: Option<usize>,
+}
+
+/// Hears how it goes on.
+pub trait Progress: Observer {
+    /// A method starts with a seed.
+    fn begins(&mut self, method: Candidate, seed: u64, done: usize, of: usize);
+    /// It is done, now or in an earlier call.
+    fn ended(&mut self, outcome: &Outcome);
+    /// For handing on to the trainer.
+    fn observer(&mut self) -> &mut dyn Observer;
+}
+
+/// Runs every method with every seed; `None` if it was stopped. Results are below `out`.
+pub fn run(
+    experiment: &Experiment,
+    overrides: &Overrides,
+    protocol: Protocol,
+    data: &Path,
+    out: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Option<Vec<Outcome>>, ReproduceError> {
+    let methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
+    let seeds = overrides.seeds.unwrap_or(experiment.seeds);
+    let folder = out.join(&experiment.name).join(protocol.name());
+    std::fs::create_dir_all(&folder).map_err(|source| ReproduceError::Io { path: folder.clone(), source })?;
+    let source = Source::read(experiment, data)?;
+    let mut outcomes = Vec::new();
+    let of = seeds as usize * methods.len();
+    for seed in 0..seeds {
+        let masked = source.mask(experiment, seed)?;
+        let mut settings = TrainSettings { seed, ..experiment.train.clone() };
+        settings.epochs = overrides.epochs.unwrap_or(settings.epochs);
+        if let InputShape::Image(shape) = masked.train.shape() {
+            settings.augment = experiment.augment.views(shape);
+        }
+        let setting = Setting { experiment, masked: &masked, settings: &settings, protocol, stop };
+        for &method in &methods {
+            let path = folder.join(format!("{}-{seed}.json", method.name()));
+            let outcome = match read(&path)?.filter(|outcome| outcome.settings == settings) {
+                Some(outcome) => outcome,
+                None => {
+                    progress.begins(method, seed, outcomes.len(), of);
+                    let start = Instant::now();
+                    let Some(learnt) = setting.learn(method, progress.observer())? else { return Ok(None) };
+                    let outcome = outcome(&setting, method, &learnt, start.elapsed().as_secs_f64())?;
+                    write(&path, &outcome)?;
+                    outcome
+                }
+            };
+            progress.ended(&outcome);
+            outcomes.push(outcome);
+        }
+    }
+    Ok(Some(outcomes))
+}
+
+fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f64) -> Result<Outcome, ReproduceError> {
+    let masked: &Masked = setting.masked;
+    let (accuracy, log_loss, accuracy_per_class) = test(learnt, masked);
+    let counts = masked.labels.counts().to_vec();
+    let n = masked.labels.len() as f64;
+    Ok(Outcome {
+        experiment: setting.experiment.name.clone(),
+        protocol: setting.protocol,
+        method,
+        seed: setting.settings.seed,
+        accuracy,
+        log_loss,
+        accuracy_per_class,
+        phi_error: Phi::new(learnt.phi.clone())?.normalised_mse(&Phi::new(masked.phi.clone())?),
+        phi: learnt.phi.clone(),
+        true_phi: masked.phi.clone(),
+        rows: masked.shares.iter().map(|share| (share * n).round() as usize).collect(),
+        shares: masked.shares.clone(),
+        labelled: counts,
+        chosen_epoch: learnt.chosen_epoch,
+        seconds,
+        computed_on: device::name(&device::cpu())?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: setting.settings.clone(),
+    })
+}
+
+/// Accuracy, log-loss and accuracy of every class on the test rows.
+fn test(learnt: &Learnt, masked: &Masked) -> (f64, f64, Vec<f64>) {
+    let rows: Vec<usize> = (0..masked.test_classes.len()).collect();
+    let scores = logits(&learnt.network, &masked.test, &rows) / learnt.temperature;
+    let k = masked.labels.n_classes();
+    let (mut loss, mut right, mut count) = (0.0, vec![0.0; k], vec![0.0; k]);
+    for (scores, &y) in scores.rows().into_iter().zip(&masked.test_classes) {
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        count[y] += 1.0;
+        right[y] += f64::from(scores[y] == top);
+        loss += top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln() - scores[y];
+    }
+    let n = rows.len() as f64;
+    let per_class = right.iter().zip(&count).map(|(right, count)| right / count).collect();
+    (right.iter().sum::<f64>() / n, loss / n, per_class)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Option<Outcome>, ReproduceError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| ReproduceError::BadFile {
+            path: path.to_owned(),
+            what: format!("{error}; remove it to have it made again"),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReproduceError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn write(path: &Path, outcome: &Outcome) -> Result<(), ReproduceError> {
+    let text = serde_json::to_string_pretty(outcome)
+        .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+    write_text(path, &format!("{text}\n"))
+}
+
+/// Whole or not at all.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), ReproduceError> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(text.as_bytes()).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
+    Ok(file.commit()?)
+}
