@@ -2,10 +2,10 @@
 
 use crate::error::ReproduceError;
 use crate::method::Candidate;
-use mnar_train::TrainSettings;
 use mnar_train::augment::Augment;
 use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
 use mnar_train::model::Architecture;
+use mnar_train::{Criterion, TrainSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,6 +40,8 @@ pub struct Experiment {
     pub mask: Mask,
     /// Validation rows of the paper's protocol, with the true class shares.
     pub validation: usize,
+    /// What the chosen epoch is best at on them.
+    pub choose_by: Criterion,
     /// The network.
     pub network: Architecture,
     /// The semi-supervised method that is debiased.
@@ -181,8 +183,6 @@ pub struct PaperRow {
     pub phi_error: Option<f64>,
     /// Test accuracy of the spotlight class.
     pub spotlight_accuracy: Option<f64>,
-    /// (φ̂−φ)²/φ² of the spotlight class.
-    pub spotlight_phi_error: Option<f64>,
 }
 
 impl Experiment {

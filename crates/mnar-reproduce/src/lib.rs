@@ -19,4 +19,4 @@ pub use figures::write_figures;
 pub use method::Candidate;
 pub use page::page;
 pub use run::{Outcome, Overrides, Progress, run};
-pub use summary::{Spread, Summary, summarise, table};
+pub use summary::{Spread, Summary, short_table, summarise, table};

@@ -6,13 +6,16 @@ use crate::experiment::{Experiment, Protocol};
 use mnar::calibrate::Calibration;
 use mnar::crossfit::FoldPlan;
 use mnar::estimate::{Estimator, LabelShift};
-use mnar::{Labels, Phi, Sample};
+use mnar::{Labels, Sample};
+use mnar_train::consistency::{Consistency, Imputation};
 use mnar_train::crossfit::CrossFit;
 use mnar_train::mechanism::Method;
 use mnar_train::model::Network;
 use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Validation, device, train};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +39,10 @@ pub enum Candidate {
     Me,
     /// phi by label shift from cross-fitted networks, then Algorithm 2.
     Ours,
+    /// The same phi, then no weights but the likelihood of a label given that the row is labelled.
+    OursAdjusted,
+    /// The same phi, then unknown labels replaced by the cross-fitted p(y | x, r = 0).
+    OursImputed,
     /// Algorithm 2 with phi from the true class shares.
     Known,
     /// Algorithm 2 with the true phi.
@@ -44,7 +51,7 @@ pub enum Candidate {
 
 impl Candidate {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::CompleteCase,
         Self::Pl,
         Self::DePl,
@@ -54,6 +61,8 @@ impl Candidate {
         Self::Meg,
         Self::Me,
         Self::Ours,
+        Self::OursAdjusted,
+        Self::OursImputed,
         Self::Known,
         Self::Oracle,
     ];
@@ -70,6 +79,8 @@ impl Candidate {
             Self::Meg => "meg",
             Self::Me => "me",
             Self::Ours => "ours",
+            Self::OursAdjusted => "ours-adjusted",
+            Self::OursImputed => "ours-imputed",
             Self::Known => "known",
             Self::Oracle => "oracle",
         }
@@ -86,7 +97,9 @@ impl Candidate {
             Self::Mle => "MLE",
             Self::Meg => "MEg",
             Self::Me => "ME",
-            Self::Ours => "ours",
+            Self::Ours => "ours, weights",
+            Self::OursAdjusted => "ours, adjusted",
+            Self::OursImputed => "ours, imputed",
             Self::Known => "p(y) known",
             Self::Oracle => "phi known",
         }
@@ -99,6 +112,8 @@ pub(crate) struct Learnt {
     pub(crate) temperature: f64,
     pub(crate) phi: Vec<f64>,
     pub(crate) chosen_epoch: usize,
+    /// Of work that was done for another method before.
+    pub(crate) seconds_before: f64,
 }
 
 /// A masked data set and how to train on it.
@@ -108,6 +123,15 @@ pub(crate) struct Setting<'a> {
     pub(crate) settings: &'a TrainSettings,
     pub(crate) protocol: Protocol,
     pub(crate) stop: &'a AtomicBool,
+    /// Of the last cross-fit: three methods rest on it.
+    pub(crate) cross_fitted: OnceCell<CrossFitted>,
+}
+
+/// phi by label shift, what is known of unlabelled rows, and what it took.
+pub(crate) struct CrossFitted {
+    phi: Vec<f64>,
+    targets: Vec<f32>,
+    seconds: f64,
 }
 
 impl Setting<'_> {
@@ -143,10 +167,24 @@ impl Setting<'_> {
             },
             Candidate::Meg => self.run(Method::MomentsGradient, self.settings, observer),
             Candidate::Me => self.run(Method::Moments, self.settings, observer),
-            Candidate::Ours => match self.cross_fitted_phi(&short, observer)? {
-                Some(phi) => self.run(Method::Given(phi.as_slice().to_vec()), self.settings, observer),
-                None => Ok(None),
-            },
+            Candidate::Ours | Candidate::OursAdjusted | Candidate::OursImputed => {
+                let again = self.cross_fitted.get().map_or(0.0, |fitted| fitted.seconds);
+                if self.cross_fitted.get().is_none() {
+                    let Some(fitted) = self.cross_fit(&short, observer)? else { return Ok(None) };
+                    let _ = self.cross_fitted.set(fitted);
+                }
+                let Some(fitted) = self.cross_fitted.get() else { return Ok(None) };
+                let phi = fitted.phi.clone();
+                let learnt = match candidate {
+                    Candidate::Ours => self.run(Method::Given(phi), self.settings, observer),
+                    Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings, observer),
+                    _ => {
+                        let targets = Some(&fitted.targets[..]);
+                        self.run_with(Method::Imputed(phi), &Imputation, targets, self.settings, observer)
+                    }
+                };
+                Ok(learnt?.map(|learnt| Learnt { seconds_before: again, ..learnt }))
+            }
             Candidate::Known => {
                 let phi = labels.counts().iter().zip(shares).map(|(&count, share)| (count as f64 / n / share).min(1.0));
                 self.run(Method::Given(phi.collect()), self.settings, observer)
@@ -161,14 +199,27 @@ impl Setting<'_> {
         settings: &TrainSettings,
         observer: &mut dyn Observer,
     ) -> Result<Option<Learnt>, ReproduceError> {
+        self.run_with(method, self.experiment.consistency.method(), None, settings, observer)
+    }
+
+    fn run_with(
+        &self,
+        method: Method,
+        consistency: &dyn Consistency,
+        targets: Option<&[f32]>,
+        settings: &TrainSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Learnt>, ReproduceError> {
         let masked = self.masked;
-        let validation = Validation { examples: &masked.validation, classes: &masked.validation_classes };
+        let by = self.experiment.choose_by;
+        let validation = Validation { by, examples: &masked.validation, classes: &masked.validation_classes };
         let job = Job {
             examples: &masked.train,
             labels: &masked.labels,
             method,
-            consistency: self.experiment.consistency.method(),
+            consistency,
             settings,
+            targets,
             validation: (self.protocol == Protocol::Paper).then_some(validation),
             checkpoint: None,
             stop: Some(self.stop),
@@ -184,22 +235,38 @@ impl Setting<'_> {
             temperature: trained.temperature,
             phi: trained.mechanism.phi().to_vec(),
             chosen_epoch: trained.chosen_epoch,
+            seconds_before: 0.0,
         }))
     }
 
-    /// phi by label shift from cross-fitted, calibrated posteriors.
-    fn cross_fitted_phi(
+    /// phi by label shift from cross-fitted, calibrated posteriors, and what they say of unlabelled rows:
+    /// p(y | x, r = 0) ∝ p(y | x, r = 1) (1 − phi_y)/phi_y. `None` if it was stopped.
+    fn cross_fit(
         &self,
         settings: &TrainSettings,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Phi>, ReproduceError> {
+    ) -> Result<Option<CrossFitted>, ReproduceError> {
+        let start = Instant::now();
         let labels: &Labels = &self.masked.labels;
         let plan = FoldPlan::for_labels(labels, 5, settings.seed)?;
         let device = device::cpu();
         let folds =
             CrossFit { architecture: &self.experiment.network, settings, device: &device, stop: Some(self.stop) };
         let Some(raw) = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)? else { return Ok(None) };
-        let calibrated = Calibration::default().fit(&Sample::new(&raw, labels)?)?.apply(&raw)?;
-        Ok(Some(LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?.phi))
+        let calibration = Calibration::default().fit(&Sample::new(&raw.posteriors, labels)?)?;
+        let (calibrated, ensemble) = (calibration.apply(&raw.posteriors)?, calibration.apply(&raw.ensemble)?);
+        let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?;
+        let phi = estimate.phi.as_slice().to_vec();
+        let mut targets = Vec::with_capacity(ensemble.len() * phi.len());
+        for row in ensemble.view().rows() {
+            let odds: Vec<f64> =
+                row.iter().zip(&phi).map(|(p, phi)| p * (1.0 - phi).max(SMALLEST_SHARE) / phi).collect();
+            let sum: f64 = odds.iter().sum();
+            targets.extend(odds.iter().map(|odds| (odds / sum) as f32));
+        }
+        Ok(Some(CrossFitted { phi, targets, seconds: start.elapsed().as_secs_f64() }))
     }
 }
+
+/// The smallest 1 − phi that is believed: a phi of 1 is an estimate.
+const SMALLEST_SHARE: f64 = 0.02;

@@ -8,6 +8,7 @@ use mnar::Phi;
 use mnar_data::AtomicFile;
 use mnar_train::{InputShape, Observer, TrainSettings, device, logits};
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -99,7 +100,8 @@ pub fn run(
         if let InputShape::Image(shape) = masked.train.shape() {
             settings.augment = experiment.augment.views(shape);
         }
-        let setting = Setting { experiment, masked: &masked, settings: &settings, protocol, stop };
+        let setting =
+            Setting { experiment, masked: &masked, settings: &settings, protocol, stop, cross_fitted: OnceCell::new() };
         for &method in &methods {
             let path = folder.join(format!("{}-{seed}.json", method.name()));
             let outcome = match read(&path)?.filter(|outcome| outcome.settings == settings) {
@@ -108,7 +110,8 @@ pub fn run(
                     progress.begins(method, seed, outcomes.len(), of);
                     let start = Instant::now();
                     let Some(learnt) = setting.learn(method, progress.observer())? else { return Ok(None) };
-                    let outcome = outcome(&setting, method, &learnt, start.elapsed().as_secs_f64())?;
+                    let outcome =
+                        outcome(&setting, method, &learnt, start.elapsed().as_secs_f64() + learnt.seconds_before)?;
                     write(&path, &outcome)?;
                     outcome
                 }

@@ -89,7 +89,7 @@ pub fn table(experiment: &Experiment, summaries: &[Summary]) -> Vec<Vec<String>>
     let spotlight = experiment.spotlight;
     let of_class = spotlight.map(|class| [format!("class {class} %"), format!("phi error {class}")]);
     if let Some([accuracy, phi]) = &of_class {
-        heading.extend([accuracy.as_str(), "paper", phi.as_str(), "paper"]);
+        heading.extend([accuracy.as_str(), "paper", phi.as_str()]);
     }
     heading.push("seconds");
     let mut lines = vec![heading.into_iter().map(str::to_owned).collect()];
@@ -113,12 +113,23 @@ pub fn table(experiment: &Experiment, summaries: &[Summary]) -> Vec<Vec<String>>
             line.push(format!("{:.2}", 100.0 * summary.accuracy_per_class[class]));
             line.push(number(paper.spotlight_accuracy, 2));
             line.push(format!("{:.3}", summary.phi_error_per_class[class]));
-            line.push(number(paper.spotlight_phi_error, 2));
         }
         line.push(format!("{:.0}", summary.seconds.mean));
         lines.push(line);
     }
     lines
+}
+
+/// The same for a terminal of 80 columns: means only but for the accuracy, and no spotlight.
+pub fn short_table(experiment: &Experiment, summaries: &[Summary]) -> Vec<Vec<String>> {
+    let full = table(experiment, summaries);
+    let mean = |cell: &String| cell.split(" ±").next().unwrap_or_default().to_owned();
+    let short = |line: &Vec<String>| {
+        let mut short = vec![line[0].clone(), line[2].clone(), line[3].clone()];
+        short.extend(line[4..8].iter().map(mean));
+        short
+    };
+    full.iter().map(short).collect()
 }
 
 #[cfg(test)]

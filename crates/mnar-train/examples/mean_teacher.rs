@@ -22,7 +22,7 @@ impl Consistency for MeanTeacher {
     }
 
     fn needs(&self) -> Needs {
-        Needs { strong: false, teacher: true }
+        Needs { teacher: true, ..Needs::default() }
     }
 
     fn loss(&self, views: &Views) -> Tensor<1> {
@@ -52,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             method,
             consistency: &MeanTeacher,
             settings: &settings,
+            targets: None,
             validation: None,
             checkpoint: None,
             stop: None,

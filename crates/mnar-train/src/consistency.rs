@@ -15,6 +15,8 @@ pub struct Views {
     pub strong: Option<Tensor<2>>,
     /// The averaged weights' logits of the weak view, without gradient, where the method asks for it.
     pub teacher: Option<Tensor<2>>,
+    /// What another model makes of the rows, probabilities, where the method asks for it.
+    pub targets: Option<Tensor<2>>,
     /// The confidence a class must reach to be taken for a label, K numbers.
     pub thresholds: Tensor<1>,
 }
@@ -26,6 +28,8 @@ pub struct Needs {
     pub strong: bool,
     /// The averaged weights.
     pub teacher: bool,
+    /// Probabilities by another model ([`Job::targets`](crate::Job::targets)).
+    pub targets: bool,
 }
 
 /// A loss of rows whose labels are not looked at.
@@ -71,6 +75,28 @@ impl Consistency for PseudoLabels {
     }
 }
 
+/// Cross-entropy with the probabilities that another model gives: an unknown label is replaced by what is known of it.
+///
+/// The other model must not have seen the label of the row, or the loss depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Imputation;
+
+impl Consistency for Imputation {
+    fn name(&self) -> &str {
+        "imputation"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { targets: true, ..Needs::default() }
+    }
+
+    fn loss(&self, views: &Views) -> Tensor<1> {
+        let log_p = log_softmax(views.weak.clone(), 1);
+        let targets = views.targets.clone().unwrap_or_else(|| log_p.clone().detach().exp());
+        (targets * log_p).sum_dim(1).squeeze_dim::<1>(1).neg()
+    }
+}
+
 /// Pseudo-labels of the weak view, learnt on the strong one.
 #[derive(Clone, Copy, Debug)]
 pub struct FixMatch;
@@ -81,7 +107,7 @@ impl Consistency for FixMatch {
     }
 
     fn needs(&self) -> Needs {
-        Needs { strong: true, teacher: false }
+        Needs { strong: true, ..Needs::default() }
     }
 
     fn loss(&self, views: &Views) -> Tensor<1> {

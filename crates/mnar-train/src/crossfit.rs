@@ -26,9 +26,20 @@ pub struct CrossFit<'a> {
     pub stop: Option<&'a AtomicBool>,
 }
 
+/// What the networks of the folds say.
+#[derive(Clone, Debug)]
+pub struct CrossFitted {
+    /// p(y | x, labelled) of every row, by the one network that was trained on the labelled rows of the other folds.
+    /// What estimators and tests need: labelled and unlabelled rows are treated alike.
+    pub posteriors: Posteriors,
+    /// The same for labelled rows; for an unlabelled row, whose label no network has seen, by all of them together
+    /// (means of logits). The better guess.
+    pub ensemble: Posteriors,
+}
+
 impl CrossFit<'_> {
-    /// Posteriors p(y | x, labelled) of every row, from networks trained on the labelled rows of the other folds;
-    /// `None` if it was stopped. `checkpoint` names a fold's file.
+    /// Trains a network a fold on the labelled rows of the others; `None` if it was stopped. `checkpoint` names a
+    /// fold's file.
     pub fn run(
         &self,
         examples: &Examples,
@@ -36,7 +47,10 @@ impl CrossFit<'_> {
         plan: &FoldPlan,
         checkpoint: &dyn Fn(usize) -> Option<CheckpointPlan>,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Posteriors>, TrainError> {
+    ) -> Result<Option<CrossFitted>, TrainError> {
+        let unlabelled: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
+        let mut together = Array2::<f64>::zeros((unlabelled.len(), labels.n_classes()));
+        let mut folds = 0.0;
         let mut scores = Array2::zeros((labels.len(), labels.n_classes()));
         for (fold, members) in plan.members().into_iter().enumerate() {
             let y =
@@ -51,6 +65,7 @@ impl CrossFit<'_> {
                 method: Method::CompleteCase,
                 consistency: &Entropy,
                 settings: &settings,
+                targets: None,
                 validation: None,
                 checkpoint: checkpoint(fold),
                 stop: self.stop,
@@ -63,8 +78,14 @@ impl CrossFit<'_> {
             for (&row, values) in members.iter().zip(fold_scores.rows()) {
                 scores.row_mut(row).assign(&values);
             }
+            together += &logits(&trained.network, examples, &unlabelled);
+            folds += 1.0;
         }
-        Ok(Some(Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)?))
+        let posteriors = Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)?;
+        for (&row, values) in unlabelled.iter().zip(together.rows()) {
+            scores.row_mut(row).assign(&(&values / folds));
+        }
+        Ok(Some(CrossFitted { posteriors, ensemble: Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)? }))
     }
 }
 

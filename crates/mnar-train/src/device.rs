@@ -30,5 +30,10 @@ pub fn wgpu() -> Result<Device, TrainError> {
 /// # Errors
 /// The environment asks for instructions that this processor lacks.
 pub fn name(device: &Device) -> Result<String, TrainError> {
-    if is_cpu(device) { Ok(format!("cpu, {} kernels", cpu_kernels()?)) } else { Ok(format!("{device:?}")) }
+    if is_cpu(device) {
+        return Ok(format!("cpu, {} kernels", cpu_kernels()?));
+    }
+    let debug = format!("{device:?}");
+    let known = ["Wgpu", "Cuda"].into_iter().find(|name| debug.contains(name));
+    Ok(known.map_or(debug, str::to_lowercase))
 }

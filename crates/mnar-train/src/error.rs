@@ -32,6 +32,12 @@ pub enum TrainError {
         /// Number of labels.
         labels: usize,
     },
+    /// A consistency method that has nothing to imitate.
+    #[error("the consistency method `{consistency}` needs class probabilities of every row; give them as targets")]
+    NoTargets {
+        /// The method.
+        consistency: String,
+    },
     /// A network that cannot take these inputs.
     #[error("the network `{network}` takes {takes}, but the inputs are {found}")]
     WrongInput {

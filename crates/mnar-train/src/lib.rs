@@ -33,4 +33,4 @@ pub use predict::logits;
 pub use refresh::refreshed_phi;
 pub use saved::{ModelDescription, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
-pub use trainer::{CheckpointPlan, Ended, EpochRecord, Job, Observer, Trained, Validation, train};
+pub use trainer::{CheckpointPlan, Criterion, Ended, EpochRecord, Job, Observer, Trained, Validation, train};

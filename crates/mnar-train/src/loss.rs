@@ -4,6 +4,7 @@
 //! is in expectation over the batches the risk of the whole data set: means are multiplied by the sets' *true* shares
 //! n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
 
+use crate::mechanism::tensor;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
@@ -121,4 +122,17 @@ pub fn observed_likelihood(
     let top = joint.clone().detach().max_dim(1);
     let unlabelled = ((joint - top.clone()).exp().sum_dim(1).log() + top).mean().neg();
     labelled.mul_scalar(shares.labelled) + unlabelled.mul_scalar(shares.unlabelled())
+}
+
+/// The smallest 1 − phi that is believed: rows of a class that is always labelled are never unlabelled, but a phi of 1 is
+/// an estimate.
+const SMALLEST_SHARE: f64 = 1e-3;
+
+/// Logits of p(y | x, r) from those of p(y | x): p(y | x, r = 1) ∝ phi_y p(y | x) and p(y | x, r = 0) ∝ (1 − phi_y)
+/// p(y | x).
+pub fn logits_given(labelled: bool, scores: Tensor<2>, phi: &[f64]) -> Tensor<2> {
+    let share = |phi: &f64| if labelled { *phi } else { (1.0 - phi).max(SMALLEST_SHARE) };
+    let shift: Vec<f64> = phi.iter().map(|phi| share(phi).ln()).collect();
+    let device = scores.device();
+    scores + tensor(&shift, &device).unsqueeze()
 }

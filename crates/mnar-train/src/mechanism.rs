@@ -18,6 +18,14 @@ pub enum Method {
     Weighted(Vec<f64>),
     /// eq:drclassical with a given phi: an oracle's, one from known class shares, or one estimated before.
     Given(Vec<f64>),
+    /// No weights: the likelihood of a label given that the row is labelled, p(y | x, r = 1) ∝ phi_y p(y | x), and the
+    /// unlabelled loss on p(y | x, r = 0) ∝ (1 − phi_y) p(y | x), with a given phi. As consistent as 1/phi weights and,
+    /// where these range over orders of magnitude, far less variable.
+    Adjusted(Vec<f64>),
+    /// Every row counts once: labelled ones with their label, unlabelled ones with the unlabelled loss, which should be
+    /// [`Imputation`](crate::consistency::Imputation) by p(y | x, r = 0). A step of EM on the observed likelihood; phi is
+    /// in the targets.
+    Imputed(Vec<f64>),
     /// Weights by class shares in place of the mechanism (CADR): 1/phi becomes proportional to 1/p(y).
     ClassShares {
         /// Known shares; without them they are the model's own, averaged over the batches.
@@ -40,6 +48,8 @@ impl Method {
             Self::Constant => "constant",
             Self::Weighted(_) => "weighted",
             Self::Given(_) => "given",
+            Self::Adjusted(_) => "adjusted",
+            Self::Imputed(_) => "imputed",
             Self::ClassShares { .. } => "class shares",
             Self::Moments => "moments",
             Self::MomentsGradient => "moments with gradient",
@@ -99,7 +109,7 @@ impl Mechanism {
         let k = label_counts.len();
         let labelled_shares: Vec<f64> = label_counts.iter().map(|&count| count as f64 / n as f64).collect();
         let phi = match &method {
-            Method::Given(phi) | Method::Weighted(phi) => phi.clone(),
+            Method::Given(phi) | Method::Weighted(phi) | Method::Adjusted(phi) | Method::Imputed(phi) => phi.clone(),
             _ => vec![labelled_shares.iter().sum(); k],
         };
         let buffer = match &method {

@@ -5,7 +5,7 @@ use crate::checkpoint::{Checkpoint, Progress};
 use crate::consistency::{Consistency, Views};
 use crate::error::TrainError;
 use crate::examples::{Draw, Examples, View};
-use crate::loss::{Losses, SetShares, Weighting, cross_entropy, observed_likelihood, ssl_risk};
+use crate::loss::{Losses, SetShares, Weighting, cross_entropy, logits_given, observed_likelihood, ssl_risk};
 use crate::mechanism::{Mechanism, Method, tensor};
 use crate::model::Classifier;
 use crate::optimiser::OptimiserState;
@@ -36,6 +36,8 @@ pub struct Job<'a> {
     pub consistency: &'a dyn Consistency,
     /// Settings.
     pub settings: &'a TrainSettings,
+    /// Class probabilities of every row by another model, row by row, for a consistency method that asks for them.
+    pub targets: Option<&'a [f32]>,
     /// Further rows to choose the epoch by, in place of held-out labelled ones.
     pub validation: Option<Validation<'a>>,
     /// Where to keep the state, and how often to write it.
@@ -44,14 +46,26 @@ pub struct Job<'a> {
     pub stop: Option<&'a AtomicBool>,
 }
 
-/// Labelled rows outside the data set whose classes are as frequent as in the population. The epoch of the highest
-/// accuracy on them is chosen, as in the paper. Who has such rows has no need of a mechanism: this is for comparisons.
+/// Labelled rows outside the data set whose classes are as frequent as in the population, to choose the epoch by. Who
+/// has such rows has little need of a mechanism: this is for comparisons.
 #[derive(Clone, Copy)]
 pub struct Validation<'a> {
+    /// What is best on them.
+    pub by: Criterion,
     /// The rows.
     pub examples: &'a Examples,
     /// Their classes.
     pub classes: &'a [usize],
+}
+
+/// What the chosen epoch is best at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Criterion {
+    /// The highest accuracy, as in the paper.
+    Accuracy,
+    /// The smallest log-loss: of a few dozen rows it says far more.
+    LogLoss,
 }
 
 /// Where and how often the state is kept.
@@ -200,6 +214,13 @@ impl<'a, M: Classifier> Run<'a, M> {
             return Err(TrainError::Lengths { inputs: job.examples.len(), labels: labels.len() });
         }
         let share = if job.validation.is_some() { 0.0 } else { settings.validation };
+        let wrong = |targets: &&[f32]| targets.len() != labels.len() * labels.n_classes();
+        if let Some(targets) = job.targets.filter(wrong) {
+            return Err(TrainError::Lengths { inputs: targets.len() / labels.n_classes(), labels: labels.len() });
+        }
+        if job.consistency.needs().targets && job.targets.is_none() {
+            return Err(TrainError::NoTargets { consistency: job.consistency.name().to_owned() });
+        }
         let held_out = held_out(labels, share, Purpose::HeldOut.seed(settings.seed));
         let mut is_held_out = vec![false; labels.len()];
         held_out.iter().for_each(|&row| is_held_out[row] = true);
@@ -335,9 +356,19 @@ impl<'a, M: Classifier> Run<'a, M> {
                 cross_entropy(labelled_scores, y).mean()
             });
         }
-        let ell = cross_entropy(labelled_scores.clone(), y.clone());
+        // Without weights, the logits are those of p(y | x, r) instead of p(y | x).
+        let phi = match method {
+            Method::Adjusted(_) => Some(self.progress.mechanism.phi().to_vec()),
+            _ => None,
+        };
+        let given = |scores: Tensor<2>, labelled| match &phi {
+            Some(phi) => logits_given(labelled, scores, phi),
+            None => scores,
+        };
+        let ell = cross_entropy(given(labelled_scores, true), y.clone());
         let weighting = match method {
-            Method::CompleteCase | Method::Classical => Weighting::Classical,
+            Method::CompleteCase | Method::Classical | Method::Adjusted(_) => Weighting::Classical,
+            Method::Imputed(_) => Weighting::Propensity(Tensor::ones([self.job.labels.n_classes()], &self.device)),
             _ => {
                 let inverse = self.inverse_phi(&weak_scores, n_l, &ell);
                 let labelled_shares: Vec<f64> = self.job.labels.counts().iter().map(|&count| count as f64).collect();
@@ -350,15 +381,22 @@ impl<'a, M: Classifier> Run<'a, M> {
         let h = consistency.then(|| {
             let teacher = needs.teacher.then(|| Tensor::from_inner(self.averaged_of(network).forward(weak)));
             let views = Views {
-                weak: weak_scores,
-                strong: needs.strong.then(|| scores.narrow(0, n, n)),
-                teacher,
+                weak: given(weak_scores, false),
+                strong: needs.strong.then(|| given(scores.narrow(0, n, n), false)),
+                teacher: teacher.map(|teacher| given(teacher, false)),
+                targets: self.job.targets.filter(|_| needs.targets).map(|targets| self.targets(targets, &rows)),
                 thresholds: tensor(&self.thresholds(), &self.device),
             };
             let h = self.job.consistency.loss(&views);
             (h.clone().narrow(0, 0, n_l), h.narrow(0, n_l, n - n_l))
         });
         Ok(ssl_risk(Losses { ell, y, h }, &weighting, self.job.settings.lambda, self.shares))
+    }
+
+    fn targets(&self, targets: &[f32], rows: &[usize]) -> Tensor<2> {
+        let k = self.job.labels.n_classes();
+        let values: Vec<f32> = rows.iter().flat_map(|&row| &targets[row * k..(row + 1) * k]).copied().collect();
+        Tensor::from_data(TensorData::new(values, [rows.len(), k]), &self.device)
     }
 
     fn batch(&self, rows: &[usize], view: View, purpose: Purpose, step: u64) -> Tensor<2> {
@@ -419,12 +457,11 @@ impl<'a, M: Classifier> Run<'a, M> {
             seconds: self.seconds(),
         };
         self.progress.epoch_loss = 0.0;
-        let risk = match (validation, self.job.validation) {
-            (Some((_, accuracy)), Some(_)) => -accuracy,
-            (Some((risk, _)), None) => risk,
-            // Without rows to choose by, the last epoch is the best one.
-            (None, _) => f64::NEG_INFINITY,
-        };
+        // Without rows to choose by, the last epoch is the best one.
+        let risk = validation.map_or(f64::NEG_INFINITY, |(risk, accuracy)| match self.job.validation {
+            Some(Validation { by: Criterion::Accuracy, .. }) => -accuracy,
+            _ => risk,
+        });
         if self.progress.best_risk.is_none_or(|best| risk <= best) {
             (self.progress.best_risk, self.progress.best_epoch) = (Some(risk), epoch);
             self.best = Some(self.optimiser.average.clone());

@@ -1,12 +1,15 @@
 //! The risk of the training loop: unbiased over all masks, its gradients right, and what a renormalised one does.
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar::Phi;
 use mnar::simulate::apply_mask;
 use mnar::{Class, Labels};
 use mnar_train::consistency::{Consistency, Entropy, PseudoLabels, Views};
-use mnar_train::loss::{Losses, SetShares, Stabiliser, Weighting, cross_entropy, observed_likelihood, ssl_risk};
+use mnar_train::loss::{
+    Losses, SetShares, Stabiliser, Weighting, cross_entropy, logits_given, observed_likelihood, ssl_risk,
+};
 use mnar_train::mechanism::{Mechanism, Method};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -42,7 +45,13 @@ fn number(tensor: Tensor<1>) -> f64 {
 
 /// h of every row, as the training loop asks for it.
 fn unlabelled_loss(method: &dyn Consistency, logits: &Tensor<2>) -> Tensor<1> {
-    method.loss(&Views { weak: logits.clone(), strong: None, teacher: None, thresholds: vector(&[0.4, 0.5, 0.45]) })
+    method.loss(&Views {
+        weak: logits.clone(),
+        strong: None,
+        teacher: None,
+        targets: None,
+        thresholds: vector(&[0.4, 0.5, 0.45]),
+    })
 }
 
 /// The whole data set as one batch of each set under a mask, through the loss of the training loop.
@@ -220,4 +229,22 @@ fn the_loop_and_the_core_agree() {
     let core = mnar::risk::ssl_risk(&ell, &h, labels.as_slice(), &phi, 0.8).unwrap();
     let ours = masked_risk(&logits, mask, 0.8, Some(&Entropy), false);
     assert!((core - ours).abs() < 1e-6, "{core} against {ours}");
+}
+
+/// Bayes' rule: p(y | x, r = 1) ∝ phi_y p(y | x), p(y | x, r = 0) ∝ (1 − phi_y) p(y | x).
+#[test]
+fn logits_given_the_label_indicator_are_bayes_rule() {
+    let scores = random([5, 3], 9);
+    let population: Vec<f32> = softmax(scores.clone(), 1).into_data().iter().collect();
+    for labelled in [true, false] {
+        let ours: Vec<f32> = softmax(logits_given(labelled, scores.clone(), &PHI), 1).into_data().iter().collect();
+        for (p, ours) in population.chunks(3).zip(ours.chunks(3)) {
+            let joint: Vec<f64> =
+                (0..3).map(|k| f64::from(p[k]) * if labelled { PHI[k] } else { 1.0 - PHI[k] }).collect();
+            for k in 0..3 {
+                let expected = joint[k] / joint.iter().sum::<f64>();
+                assert!((f64::from(ours[k]) - expected).abs() < 1e-5, "{} for {expected}", ours[k]);
+            }
+        }
+    }
 }

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::{Labels, Phi};
-use mnar_train::consistency::PseudoLabels;
+use mnar_train::consistency::{Imputation, PseudoLabels};
 use mnar_train::mechanism::Method;
 use mnar_train::model::{Architecture, Network};
-use mnar_train::{Encoding, Examples, Job, TrainSettings, Trained, device, parameters, train};
+use mnar_train::{Encoding, Examples, Job, TrainError, TrainSettings, Trained, device, logits, parameters, train};
 
 fn digits() -> (Examples, Labels, Phi) {
     let sample = mnar_data::samples::digits();
@@ -21,17 +21,21 @@ fn digits() -> (Examples, Labels, Phi) {
 fn run(examples: &Examples, labels: &Labels, method: Method, settings: &TrainSettings) -> Trained<Network> {
     let mlp = Architecture::Mlp { hidden: vec![64] };
     let network = mlp.build(examples.shape(), labels.n_classes(), settings.seed, &device::cpu()).unwrap();
-    let job = Job {
+    train(network, &job(examples, labels, method, settings), &mut ()).unwrap()
+}
+
+fn job<'a>(examples: &'a Examples, labels: &'a Labels, method: Method, settings: &'a TrainSettings) -> Job<'a> {
+    Job {
         examples,
         labels,
         method,
         consistency: &PseudoLabels,
         settings,
+        targets: None,
         validation: None,
         checkpoint: None,
         stop: None,
-    };
-    train(network, &job, &mut ()).unwrap()
+    }
 }
 
 #[test]
@@ -67,4 +71,55 @@ fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
     };
     assert_eq!(weights(1), weights(1));
     assert_ne!(weights(1), weights(2));
+}
+
+/// Without weights but with the logits of labelled rows, the model predicts the population: its mean prediction is near
+/// the class shares, where a model of the labelled rows is near theirs.
+#[test]
+fn adjusted_logits_are_of_the_population() {
+    let (examples, labels, truth) = digits();
+    let settings = TrainSettings { epochs: 40, lambda: 0.0, ..Default::default() };
+    let rows: Vec<usize> = (0..labels.len()).collect();
+    let error = |method: Method| {
+        let scores = logits(&run(&examples, &labels, method, &settings).network, &examples, &rows);
+        let mut shares = [0.0; 10];
+        for row in scores.rows() {
+            let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = row.iter().map(|score| (score - top).exp()).sum();
+            shares
+                .iter_mut()
+                .zip(row)
+                .for_each(|(share, score)| *share += (score - top).exp() / sum / rows.len() as f64);
+        }
+        // The sample has about a tenth of each digit.
+        shares.iter().map(|share| (share - 0.1).powi(2)).sum::<f64>()
+    };
+    let (biased, adjusted) = (error(Method::CompleteCase), error(Method::Adjusted(truth.as_slice().to_vec())));
+    assert!(adjusted < 0.5 * biased, "{adjusted} against {biased}");
+}
+
+#[test]
+fn unknown_labels_can_be_imputed() {
+    let (examples, labels, truth) = digits();
+    let y = mnar_data::samples::digits().y;
+    let targets: Vec<f32> =
+        y.iter().flat_map(|class| (0..10).map(|k| f32::from(u8::from(class.index() == k)))).collect();
+    let settings = TrainSettings { epochs: 120, ..Default::default() };
+    let method = Method::Imputed(truth.as_slice().to_vec());
+    let network = || Architecture::Mlp { hidden: vec![64] }.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+    let with =
+        |targets| Job { consistency: &Imputation, targets, ..job(&examples, &labels, method.clone(), &settings) };
+    let learnt = train(network(), &with(Some(&targets[..])), &mut ()).unwrap();
+    let hidden: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
+    let scores = logits(&learnt.network, &examples, &hidden);
+    let right = hidden
+        .iter()
+        .zip(scores.rows())
+        .filter(|(row, scores)| scores.iter().all(|score| *score <= scores[y[**row].index()]));
+    let share = right.count() as f64 / hidden.len() as f64;
+    assert!(share > 0.97, "{share} of the hidden labels, given the truth for targets");
+    let refused = train(network(), &with(None), &mut ());
+    assert!(matches!(refused, Err(TrainError::NoTargets { .. })));
+    let refused = train(network(), &with(Some(&targets[10..])), &mut ());
+    assert!(matches!(refused, Err(TrainError::Lengths { .. })));
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mnar_data::AtomicFile;
 use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, page, run as reproduce};
-use mnar_reproduce::{Outcome as Reached, summarise, table, write_figures};
+use mnar_reproduce::{Outcome as Reached, Summary, short_table, summarise, write_figures};
 use mnar_train::{Observer, device};
 use std::io::Write as _;
 use std::sync::Arc;
@@ -41,8 +41,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
             return Ok(Outcome::Interrupted);
         };
         let folder = args.out.join(&experiment.name).join(protocol.name());
-        println!("{}, protocol {}\n", experiment.title, protocol.name());
-        print_table(&table(&experiment, &summarise(&outcomes)));
+        let summaries = summarise(&outcomes);
+        let seeds = summaries.iter().map(|summary| summary.seeds).max().unwrap_or(0);
+        println!("{}, protocol {}, {seeds} seeds\n", experiment.title, protocol.name());
+        print_table(&short_table(&experiment, &summaries));
+        println!();
+        print_table(&classes(&summaries));
         let figures = write_figures(&experiment, &outcomes, &folder)?;
         let names: Vec<String> =
             figures.iter().filter_map(|path| path.file_name()).map(|n| n.to_string_lossy().into_owned()).collect();
@@ -71,6 +75,17 @@ fn candidates(names: &[String]) -> Result<Vec<Candidate>> {
             )
         })
         .collect()
+}
+
+/// Accuracy of every class, in percent.
+fn classes(summaries: &[Summary]) -> Vec<Vec<String>> {
+    let k = summaries.first().map_or(0, |summary| summary.accuracy_per_class.len());
+    let heading = std::iter::once("% of class".to_owned()).chain((0..k).map(|k| k.to_string())).collect();
+    let line = |summary: &Summary| {
+        let accuracies = summary.accuracy_per_class.iter().map(|accuracy| format!("{:.1}", 100.0 * accuracy));
+        std::iter::once(summary.method.title().to_owned()).chain(accuracies).collect()
+    };
+    std::iter::once(heading).chain(summaries.iter().map(line)).collect()
 }
 
 fn print_table(lines: &[Vec<String>]) {

@@ -1,6 +1,5 @@
 //! Debiased training beside the methods it is compared with, on real data masked by known mechanisms.
 //!
-//! cargo run --release -p mnar-train --example compare -- mnist --data DIR [--seeds N] [--epochs N] [--methods a,b]
 //! cargo run --release -p mnar-train --example compare -- tables --data DIR [--seeds N]
 //!
 //! cargo run --release -p mnar-train --example compare -- page
@@ -8,7 +7,6 @@
 //! Prints tables and writes `results/training_<what>.json`, and from them `results/training.md`.
 
 mod methods;
-mod mnist;
 mod page;
 mod tables;
 
@@ -36,7 +34,7 @@ impl Options {
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args().skip(1);
-    let command = words.next().ok_or("say mnist, tables or page")?;
+    let command = words.next().ok_or("say tables or page")?;
     let mut options = HashMap::new();
     while let Some(name) = words.next() {
         let name = name.strip_prefix("--").ok_or_else(|| format!("`{name}` should start with --"))?.to_owned();
@@ -45,10 +43,9 @@ fn main() -> Result<(), Failure> {
     }
     let options = Options(options);
     match command.as_str() {
-        "mnist" => mnist::run(&options),
         "tables" => tables::run(&options),
         "page" => page::run(),
-        other => Err(format!("there is no `{other}`; say mnist, tables or page").into()),
+        other => Err(format!("there is no `{other}`; say tables or page").into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The methods of the paper and ours, each from a data set to a network and a mechanism.
+//! The methods that are compared, each from a data set to a network and a mechanism.
 
 use crate::Failure;
 use burn::tensor::Device;
@@ -10,9 +10,9 @@ use mnar_train::consistency::Consistency;
 use mnar_train::crossfit::CrossFit;
 use mnar_train::mechanism::Method;
 use mnar_train::model::{Architecture, Network};
-use mnar_train::{Examples, Job, ThresholdRule, TrainSettings, train};
+use mnar_train::{Examples, Job, TrainSettings, train};
 
-pub(crate) const ALL: [&str; 9] = ["complete-case", "pl", "de-pl", "cadr", "me", "meg", "mle", "ours", "oracle"];
+pub(crate) const ALL: [&str; 3] = ["complete-case", "pl", "ours"];
 
 /// Everything but the method.
 pub(crate) struct Setting<'a> {
@@ -23,7 +23,6 @@ pub(crate) struct Setting<'a> {
     pub(crate) settings: &'a TrainSettings,
     /// Of the networks of the folds, which see labelled rows only.
     pub(crate) fold_settings: &'a TrainSettings,
-    pub(crate) truth: &'a Phi,
 }
 
 /// A network, and the mechanism it rests on.
@@ -38,32 +37,10 @@ pub(crate) fn learn(name: &str, setting: &Setting<'_>) -> Result<Learnt, Failure
     match name {
         "complete-case" => Ok(Learnt { phi: constant, ..run(setting, Method::CompleteCase, setting.fold_settings)? }),
         "pl" => Ok(Learnt { phi: constant, ..run(setting, Method::Classical, setting.settings)? }),
-        "de-pl" => run(setting, Method::Constant, setting.settings),
-        "cadr" => {
-            let mut settings = setting.settings.clone();
-            settings.threshold.rule = ThresholdRule::Shares;
-            run(setting, Method::ClassShares { shares: None }, &settings)
-        }
-        "me" => run(setting, Method::Moments, setting.settings),
-        "meg" => run(setting, Method::MomentsGradient, setting.settings),
-        "mle" => {
-            let first = run(setting, Method::Likelihood, setting.settings)?;
-            run(setting, Method::Given(first.phi), setting.settings)
-        }
         "ours" => {
             let phi = cross_fitted_phi(setting)?;
             run(setting, Method::Given(phi.as_slice().to_vec()), setting.settings)
         }
-        "ours-refreshed" => {
-            let phi = cross_fitted_phi(setting)?;
-            let settings = TrainSettings { refresh: Some(setting.settings.epochs / 4), ..setting.settings.clone() };
-            run(setting, Method::Given(phi.as_slice().to_vec()), &settings)
-        }
-        "ipw" => {
-            let phi = cross_fitted_phi(setting)?;
-            run(setting, Method::Weighted(phi.as_slice().to_vec()), setting.fold_settings)
-        }
-        "oracle" => run(setting, Method::Given(setting.truth.as_slice().to_vec()), setting.settings),
         other => Err(format!("there is no method `{other}`; the methods are {}", ALL.join(", ")).into()),
     }
 }
@@ -78,6 +55,7 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
         method,
         consistency: setting.consistency,
         settings,
+        targets: None,
         validation: None,
         checkpoint: None,
         stop: None,
@@ -92,7 +70,7 @@ fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi, Failure> {
     let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
     let folds =
         CrossFit { architecture: setting.architecture, settings: setting.fold_settings, device: &device, stop: None };
-    let raw = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?;
+    let raw = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?.posteriors;
     let bcts = Calibration::default().fit(&Sample::new(&raw, setting.labels)?)?;
     let posteriors = bcts.apply(&raw)?;
     Ok(LabelShift::default().estimate(&Sample::new(&posteriors, setting.labels)?)?.phi)

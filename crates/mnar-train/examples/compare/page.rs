@@ -9,9 +9,6 @@ pub(crate) fn run() -> Result<(), Failure> {
     let mut out = String::from(
         "# Training\n\nMade by `cargo run --release -p mnar-train --example compare -- page` from the JSON in this folder.\n",
     );
-    if let Some(results) = read("training_mnist_s2.json")? {
-        mnist(&mut out, &results)?;
-    }
     if let Some(rows) = read("training_tables.json")? {
         tables(&mut out, &rows)?;
     }
@@ -39,32 +36,6 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn mnist(out: &mut String, results: &Value) -> Result<(), Failure> {
-    writeln!(
-        out,
-        "\n## {}\n\n`compare -- mnist --data DIR --epochs {}`: the paper's network, counts and batch sizes; Adam with a cosine\nschedule, averaged weights, pseudo-labels with phi-adaptive thresholds, no augmentation. The epoch is chosen by the\n1/phi-weighted risk of a tenth of the labelled rows, not by validation rows with the true class shares, which no user has.\n",
-        text(results, "what"),
-        results["epochs"]
-    )?;
-    writeln!(
-        out,
-        "| method | seed | test accuracy | test log-loss | normalised MSE of phi | seconds |\n|---|---|---|---|---|---|"
-    )?;
-    for row in array(&results["rows"]) {
-        writeln!(
-            out,
-            "| {} | {} | {:.2}% | {:.4} | {:.4} | {:.0} |",
-            text(row, "method"),
-            row["seed"],
-            100.0 * number(row, "accuracy"),
-            number(row, "log_loss"),
-            number(row, "phi_normalised_mse"),
-            number(row, "seconds")
-        )?;
-    }
-    Ok(())
 }
 
 fn tables(out: &mut String, rows: &Value) -> Result<(), Failure> {

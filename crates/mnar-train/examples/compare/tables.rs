@@ -110,7 +110,6 @@ fn one(set: &Complete, truth: &Phi, method: &str, seed: u64) -> Result<(crate::m
             consistency: &PseudoLabels,
             settings: &settings,
             fold_settings: &fold_settings,
-            truth,
         },
     )?;
     // The whole population, labelled rows included: what the risk is the risk of.

@@ -148,7 +148,8 @@ fn cross_fit_network(
     };
     let checkpoint = |fold: usize| Some(context.checkpoints.plan(&format!("fold-{fold}")));
     let mut observer = reporter.observer("cross-fit")?;
-    folds.run(context.examples, context.labels, plan, &checkpoint, observer.as_mut())
+    let fitted = folds.run(context.examples, context.labels, plan, &checkpoint, observer.as_mut())?;
+    Ok(fitted.map(|fitted| fitted.posteriors))
 }
 
 fn as_features(examples: &Examples) -> Array2<f64> {

@@ -126,6 +126,7 @@ impl Context<'_> {
             method,
             consistency: consistency.as_ref(),
             settings,
+            targets: None,
             validation: None,
             checkpoint: Some(self.checkpoints.plan(stage)),
             stop: self.stop,
@@ -148,6 +149,7 @@ fn debiased(
     };
     let method = match &context.settings.method {
         MethodName::LabelShift => Method::Given(estimation.phi().to_vec()),
+        MethodName::Adjusted => Method::Adjusted(estimation.phi().to_vec()),
         MethodName::Ipw => Method::Weighted(estimation.phi().to_vec()),
         MethodName::Me => Method::Moments,
         MethodName::Meg => Method::MomentsGradient,

@@ -13,6 +13,8 @@ pub enum MethodName {
     /// Label shift from cross-fitted, calibrated posteriors first; then the debiased risk with it.
     #[default]
     LabelShift,
+    /// The same phi; then no weights but the likelihood of a label given that the row is labelled.
+    Adjusted,
     /// Moments with a buffer (the paper's ME).
     Me,
     /// Moments with the gradient through phi (MEg).

@@ -1,0 +1,113 @@
+//! `mnar reproduce` on an experiment of its own, as a user runs it.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
+
+use assert_cmd::Command;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::path::Path;
+
+fn mnar(folder: &Path) -> Command {
+    let mut command = Command::cargo_bin("mnar").unwrap();
+    command.current_dir(folder);
+    command
+}
+
+/// Pictures of 6 × 6 pixels, bright on the left (class 0) or on the right (class 1), as MNIST's files.
+fn pictures(folder: &Path) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    std::fs::create_dir_all(folder.join("data/sides")).unwrap();
+    for (name, rows) in [("train", 400u32), ("t10k", 120)] {
+        let (mut images, mut labels) = (Vec::new(), Vec::new());
+        images.extend([0u32.to_be_bytes(), rows.to_be_bytes(), 6u32.to_be_bytes(), 6u32.to_be_bytes()].concat());
+        images[2..4].copy_from_slice(&[8, 3]);
+        labels.extend([0u32.to_be_bytes(), rows.to_be_bytes()].concat());
+        labels[2..4].copy_from_slice(&[8, 1]);
+        for row in 0..rows {
+            let class = (row % 2) as u8;
+            labels.push(class);
+            for pixel in 0..36 {
+                let bright = (pixel % 6 >= 3) == (class == 1);
+                images.push(rng.random_range(0..200u8) + if bright { 40 } else { 0 });
+            }
+        }
+        std::fs::write(folder.join(format!("data/sides/{name}-images-idx3-ubyte")), images).unwrap();
+        std::fs::write(folder.join(format!("data/sides/{name}-labels-idx1-ubyte")), labels).unwrap();
+    }
+}
+
+const EXPERIMENT: &str = r#"
+title = "Sides"
+data = ["sides"]
+missing = "make it"
+validation = 20
+choose_by = "accuracy"
+network = { name = "linear" }
+consistency = "pseudo-labels"
+methods = ["complete-case", "pl", "de-pl", "cadr", "cadr-known", "mle", "meg", "me", "ours", "ours-adjusted", "ours-imputed", "known", "oracle"]
+seeds = 2
+fold_epochs = 5
+
+[mask]
+labelled = [60, 15]
+unlabelled = [100, 150]
+
+[train]
+epochs = 20
+learning_rate = 0.05
+batch_labelled = 25
+batch_unlabelled = 50
+
+[paper]
+me = { accuracy = [90.0, 1.0], loss = 0.3, phi_error = 0.1 }
+"#;
+
+#[test]
+fn every_method_runs_once_and_the_table_has_the_papers_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path());
+    std::fs::write(folder.path().join("sides.toml"), EXPERIMENT).unwrap();
+    for protocol in ["paper", "real"] {
+        let arguments = ["reproduce", "sides.toml", "--data", "data", "--protocol", protocol, "--quiet"];
+        let output = mnar(folder.path()).args(arguments).output().unwrap();
+        let (text, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && errors.is_empty(), "{errors}");
+        assert!(text.contains("90.00 ±1.00") && text.contains("ours, imputed"), "{text}");
+        let results = folder.path().join("reproduce/sides").join(protocol);
+        let me = std::fs::read_to_string(results.join("me-1.json")).unwrap();
+        let me: serde_json::Value = serde_json::from_str(&me).unwrap();
+        assert_eq!(me["true_phi"], serde_json::json!([60.0 / 160.0, 15.0 / 165.0]));
+        assert_eq!(me["labelled"], serde_json::json!([60, 15]));
+        assert!(me["accuracy"].as_f64().unwrap() > 0.6, "{me}");
+        for figure in ["phi.svg", "accuracy.svg", "labels.svg"] {
+            assert!(std::fs::read_to_string(results.join(figure)).unwrap().contains("</svg>"));
+        }
+        // What is there is not run again; what is not there is.
+        std::fs::remove_file(results.join("pl-0.json")).unwrap();
+        let before = std::fs::metadata(results.join("me-1.json")).unwrap().modified().unwrap();
+        let again = mnar(folder.path()).args(arguments).output().unwrap();
+        assert_eq!(before, std::fs::metadata(results.join("me-1.json")).unwrap().modified().unwrap());
+        assert!(results.join("pl-0.json").exists());
+        // The same but for the seconds of the run that was made again.
+        let accuracies = |text: &str| text.lines().map(|line| line.chars().take(40).collect()).collect::<Vec<String>>();
+        assert_eq!(accuracies(&text), accuracies(&String::from_utf8(again.stdout).unwrap()));
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), "title = 3").unwrap();
+    let cases: [(&[&str], &str); 5] = [
+        (&["mnist-s3", "--data", "."], "there is no experiment `mnist-s3`; there are mnist-s1, mnist-s2"),
+        (&["mnist-s2", "--data", "."], "is not there; put the four idx files of MNIST there"),
+        (&["mnist-s2", "--data", ".", "--methods", "mee"], "there is no method `mee`; the methods are complete-case"),
+        (&["bad.toml", "--data", "."], "bad.toml: "),
+        (&["mnist-s2"], "--data <DIR>"),
+    ];
+    for (arguments, says) in cases {
+        let output = mnar(folder.path()).arg("reproduce").args(arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(says), "{message}");
+    }
+}
