@@ -19,7 +19,7 @@ pub(crate) struct Repeated(pub(crate) Vec<f32>);
 
 /// How often channels are repeated: a multiple of 16 values, and at least 64.
 fn repeats(channels: usize) -> usize {
-    (1..=16).find(|times| times * channels % 16 == 0 && times * channels >= 64).unwrap_or(16)
+    (1..=16).find(|times| (times * channels).is_multiple_of(16) && times * channels >= 64).unwrap_or(16)
 }
 
 impl Repeated {

@@ -89,6 +89,7 @@ impl Lanes for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
+#[allow(clippy::undocumented_unsafe_blocks)] // one reason for all of them, given above each `impl`
 mod x86 {
     use super::{Kernel, Lanes};
     use std::arch::x86_64::*;

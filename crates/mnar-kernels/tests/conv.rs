@@ -15,10 +15,10 @@ fn terms(window: Window, mut visit: impl FnMut(usize, usize, usize)) {
             let at: [Option<usize>; 3] = std::array::from_fn(|axis| {
                 (o3[axis] * window.stride[axis] + k3[axis]).checked_sub(window.padding[axis])
             });
-            if let [Some(z), Some(y), Some(x)] = at {
-                if z < id && y < ih && x < iw {
-                    visit(o, (z * ih + y) * iw + x, k);
-                }
+            if let [Some(z), Some(y), Some(x)] = at
+                && (z < id && y < ih && x < iw)
+            {
+                visit(o, (z * ih + y) * iw + x, k);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::error::ReproduceError;
 use crate::experiment::Experiment;
+use crate::method::Candidate;
 use crate::run::{Outcome, write_text};
 use crate::summary::summarise;
 use plotters::prelude::*;
@@ -19,6 +20,9 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(120, 120, 120),
     RGBColor(0, 0, 0),
 ];
+
+/// Pixels at the right for the names of the series.
+const LEGEND: u32 = 140;
 
 /// Bars side by side, one group a class.
 struct Bars<'a> {
@@ -41,7 +45,10 @@ pub fn write_figures(
     let Some(first) = outcomes.first() else { return Ok(Vec::new()) };
     let summaries = summarise(outcomes);
     let mut phi = vec![("true".to_owned(), first.true_phi.clone())];
-    phi.extend(summaries.iter().map(|summary| (summary.method.title().to_owned(), summary.phi.clone())));
+    // Methods that are told phi, or that share it with another, have nothing to show.
+    let estimated = [Candidate::Pl, Candidate::Cadr, Candidate::Mle, Candidate::Meg, Candidate::Me, Candidate::Ours];
+    let shown = summaries.iter().filter(|summary| estimated.contains(&summary.method));
+    phi.extend(shown.map(|summary| (summary.method.title().to_owned(), summary.phi.clone())));
     let top = phi.iter().flat_map(|(_, values)| values).copied().fold(0.0, f64::max) * 1.05;
     let accuracy = summaries.iter().map(|summary| {
         let percent = summary.accuracy_per_class.iter().map(|accuracy| 100.0 * accuracy).collect();
@@ -76,7 +83,7 @@ impl Bars<'_> {
         let mut svg = String::new();
         {
             let classes = self.series.first().map_or(0, |series| series.1.len());
-            let width = (140 + classes * (12 * self.series.len() + 24)).clamp(520, 1600) as u32;
+            let width = (220 + classes * (10 * self.series.len() + 20)).clamp(520, 1600) as u32;
             let root = SVGBackend::with_string(&mut svg, (width, 360)).into_drawing_area();
             let text = |error: DrawingAreaErrorKind<_>| error.to_string();
             root.fill(&WHITE).map_err(text)?;
@@ -86,17 +93,19 @@ impl Bars<'_> {
                 .margin(10)
                 .x_label_area_size(30)
                 .y_label_area_size(55)
-                .right_y_label_area_size(120)
+                .margin_right(LEGEND)
                 .build_cartesian_2d(0.0..classes as f64, 0.0..scale(self.top))
                 .map_err(text)?;
-            let log = self.log;
+            let (log, digits) = (self.log, if self.top > 10.0 { 0 } else { 2 });
             chart
                 .configure_mesh()
                 .disable_x_mesh()
+                .light_line_style(TRANSPARENT)
+                .bold_line_style(BLACK.mix(0.15))
                 .x_labels(classes.max(1))
                 .x_label_formatter(&|_| String::new())
                 .y_label_formatter(&|value| {
-                    if log { format!("{:.0}", 10f64.powf(*value)) } else { format!("{value:.2}") }
+                    if log { format!("{:.0}", 10f64.powf(*value)) } else { format!("{value:.*}", digits) }
                 })
                 .y_desc(self.axis)
                 .draw()
@@ -110,15 +119,12 @@ impl Bars<'_> {
                     let left = k as f64 + 0.1 + i as f64 * bar;
                     Rectangle::new([(left, 0.0), (left + bar * 0.9, scale(value))], style)
                 });
-                let drawn = chart.draw_series(rectangles).map_err(text)?;
-                drawn.label(name).legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 10, y + 4)], style));
+                chart.draw_series(rectangles).map_err(text)?;
+                let (x, y) = ((width - LEGEND + 12) as i32, 40 + 18 * i as i32);
+                root.draw(&Rectangle::new([(x, y), (x + 10, y + 10)], style)).map_err(text)?;
+                let label = TextStyle::from(("sans-serif", 12));
+                root.draw_text(name, &label, (x + 16, y - 1)).map_err(text)?;
             }
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::Coordinate(width as i32 - 185, 0))
-                .label_font(("sans-serif", 12))
-                .draw()
-                .map_err(text)?;
             let style = TextStyle::from(("sans-serif", 12)).pos(Pos::new(HPos::Center, VPos::Top));
             for k in 0..classes {
                 let (x, y) = chart.backend_coord(&(k as f64 + 0.5, 0.0));

@@ -482,8 +482,8 @@ impl<'a, M: Classifier> Run<'a, M> {
         Some(weighted_scores(&scores, &weights, 1.0))
     }
 
-    /// Logits of those rows, with class and weight of each.
-    fn validation_scores(&self, network: &M) -> Option<(ndarray::Array2<f64>, Vec<(usize, f64)>)> {
+    /// Those rows, as the network scores them.
+    fn validation_scores(&self, network: &M) -> Option<ScoredRows> {
         if let Some(validation) = self.job.validation {
             let rows: Vec<usize> = (0..validation.examples.len()).collect();
             let weights = validation.classes.iter().map(|&class| (class, 1.0)).collect();
@@ -540,6 +540,9 @@ impl<'a, M: Classifier> Run<'a, M> {
         })
     }
 }
+
+/// Logits of some rows, with class and weight of each.
+type ScoredRows = (ndarray::Array2<f64>, Vec<(usize, f64)>);
 
 /// Rows for validation: the same share of every class' labels, so that no class is without; a class keeps two labels
 /// at least to learn from.

@@ -102,9 +102,10 @@ fn tracked(
     let (x, weight) = (contiguous(x.into_primitive()), contiguous(weight.into_primitive()));
     let output = forward(&x, &weight, &contiguous(bias.into_primitive()), window, isa);
     Tensor::from_primitive::<Tracked>(match step {
-        OpsKind::Tracked(step) => {
-            step.finish((recipe.map_or(Input::Kept(x), Input::Made), weight, window, isa), output)
-        }
+        OpsKind::Tracked(step) => step.finish(
+            (recipe.map_or(Input::Kept(x), |recipe| Input::Made(Box::new(recipe))), weight, window, isa),
+            output,
+        ),
         OpsKind::UnTracked(step) => step.finish(output),
     })
 }
@@ -113,7 +114,7 @@ fn tracked(
 #[derive(Clone, Debug)]
 enum Input {
     Kept(FlexTensor),
-    Made(Recipe),
+    Made(Box<Recipe>),
 }
 
 #[derive(Debug)]
