@@ -33,14 +33,16 @@ proptest! {
         }
         y.iter_mut().for_each(|y| *y *= if *y > 0.0 { 1.0 } else { f64::from(slope) });
         for isa in available() {
-            close(&layer.forward(isa, &x, &weight, Some(&bias), slope), &y, &format!("{isa} output"));
-            close(&layer.input_gradient(isa, &dy, &weight), &dx, &format!("{isa} input gradient"));
-            close(&layer.weight_gradient(isa, &x, &dy), &dw, &format!("{isa} weight gradient"));
+            // Sums of terms of either sign: their rounding grows with the root of their number.
+            let usual = |terms: usize| (terms as f64).sqrt();
+            near(&layer.forward(isa, &x, &weight, Some(&bias), slope), &y, usual(inputs), &format!("{isa} output"));
+            near(&layer.input_gradient(isa, &dy, &weight), &dx, usual(outputs), &format!("{isa} input gradient"));
+            near(&layer.weight_gradient(isa, &x, &dy), &dw, usual(rows), &format!("{isa} weight gradient"));
         }
     }
 
     #[test]
-    fn batch_norm(pixels in 2usize..2500, channels in prop::sample::select(&SIZES[..8]), slope in 0.0f32..1.2) {
+    fn batch_norm(pixels in 16usize..2500, channels in prop::sample::select(&SIZES[..8]), slope in 0.0f32..1.2) {
         let n = pixels as f64;
         // Far from zero, where sums of squares would cancel.
         let x: Vec<f32> = random(pixels * channels, 1).into_iter().map(|x| x + 30.0).collect();
