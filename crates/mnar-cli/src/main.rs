@@ -5,6 +5,7 @@
 mod args;
 mod cmd;
 mod input;
+mod interrupt;
 mod output;
 mod plan;
 mod table;

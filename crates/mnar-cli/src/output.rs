@@ -1,6 +1,7 @@
 //! What a result looks like as JSON, and how results reach stdout.
 
 use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mnar::diagnose::{Identifiability, Needed, SensitivityPoint};
 use mnar::estimate::Stop;
 use mnar::posteriors::Renormalised;
@@ -108,4 +109,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
 /// Warnings in the text output, after the result.
 pub(crate) fn warning_lines(warnings: &[String]) -> String {
     warnings.iter().map(|warning| format!("\nwarning: {warning}\n")).collect()
+}
+
+/// A bar of progress on stderr; nothing where `quiet`.
+pub(crate) fn progress_bar(template: &str, quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    if quiet {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
+    bar
 }

@@ -89,6 +89,10 @@ fn every_method_runs_once_and_the_table_has_the_papers_numbers() {
         assert!(results.join("pl-0.json").exists());
         // The same but for the seconds of the run that was made again.
         let accuracies = |text: &str| text.lines().map(|line| line.chars().take(40).collect()).collect::<Vec<String>>();
+        // One method alone leaves the others in the figures.
+        let only = mnar(folder.path()).args(arguments).args(["--methods", "me"]).output().unwrap();
+        assert!(only.status.success());
+        assert!(std::fs::read_to_string(results.join("accuracy.svg")).unwrap().contains("CADR"));
         assert_eq!(accuracies(&text), accuracies(&String::from_utf8(again.stdout).unwrap()));
     }
 }
@@ -109,5 +113,6 @@ fn mistakes_are_explained() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(says), "{message}");
+        assert!(!folder.path().join("reproduce").exists(), "nothing is left behind");
     }
 }

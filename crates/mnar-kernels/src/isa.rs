@@ -35,6 +35,11 @@ impl Isa {
         }
     }
 
+    /// Itself where the processor has it. What runs must, whatever a caller asks for.
+    pub(crate) fn or_portable(self) -> Self {
+        if self.is_available() { self } else { Self::Portable }
+    }
+
     /// The fastest this processor has.
     pub fn detect() -> Self {
         Self::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Self::Portable)

@@ -41,14 +41,38 @@ pub(crate) trait Kernel {
 
 /// Runs a kernel with an instruction set; with the portable one where the processor lacks it.
 pub(crate) fn dispatch(isa: Isa, kernel: impl Kernel) {
-    match isa {
+    match isa.or_portable() {
         // SAFETY: the processor has the features that the called function enables.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.is_available() => unsafe { x86::avx512(kernel) },
+        Isa::Avx512 => unsafe { x86::avx512(kernel) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.is_available() => unsafe { x86::avx2(kernel) },
+        Isa::Avx2 => unsafe { x86::avx2(kernel) },
         _ => kernel.run::<Portable>(),
+    }
+}
+
+/// The registers of the instruction set that [`dispatch`] runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registers {
+    /// Values in each.
+    pub(crate) width: usize,
+    /// How many there are.
+    pub(crate) count: usize,
+}
+
+impl Registers {
+    pub(crate) fn of(isa: Isa) -> Self {
+        fn of<L: Lanes>() -> Registers {
+            Registers { width: L::WIDTH, count: L::REGISTERS }
+        }
+        match isa.or_portable() {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => of::<x86::Avx512>(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => of::<x86::Avx2>(),
+            _ => of::<Portable>(),
+        }
     }
 }
 

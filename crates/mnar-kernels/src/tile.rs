@@ -9,7 +9,7 @@
 //! with `ROWS` single values. Weights and output gradients are laid out as the tiles read them, in [`Panels`].
 
 use crate::Isa;
-use crate::simd::{Kernel, Lanes, dispatch};
+use crate::simd::{Kernel, Lanes, Registers, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
@@ -30,12 +30,8 @@ pub(crate) struct Panel {
     vectors: usize,
 }
 
-fn panels(isa: Isa, columns: usize) -> Vec<Panel> {
-    let (width, most) = match isa {
-        Isa::Avx512 if isa.is_available() => (16, 4),
-        Isa::Avx2 if isa.is_available() => (8, 2),
-        _ => (4, 2),
-    };
+fn panels(registers: Registers, columns: usize) -> Vec<Panel> {
+    let (width, most) = (registers.width, if registers.count == 32 { 4 } else { 2 });
     let mut panels = Vec::new();
     let mut start = 0;
     while start < columns {
@@ -60,11 +56,7 @@ pub(crate) struct Panels {
 impl Panels {
     /// An empty one, to be filled again and again.
     pub(crate) fn new(isa: Isa) -> Self {
-        let width = match isa {
-            Isa::Avx512 if isa.is_available() => 16,
-            Isa::Avx2 if isa.is_available() => 8,
-            _ => 4,
-        };
+        let width = Registers::of(isa).width;
         Self { isa, values: Vec::new(), depth: 0, columns: 0, panels: Vec::new(), width }
     }
 
@@ -120,7 +112,7 @@ impl Panels {
 
     fn shape(&mut self, depth: usize, columns: usize) {
         if self.columns != columns || self.panels.is_empty() {
-            self.panels = panels(self.isa, columns);
+            self.panels = panels(Registers::of(self.isa), columns);
         }
         (self.depth, self.columns) = (depth, columns);
         let wide = self.panels.last().map_or(0, |last| last.start + last.vectors * self.width);
@@ -232,13 +224,29 @@ struct Product<'a> {
     output: &'a mut [MaybeUninit<f32>],
 }
 
-/// Calls `$body` with `$rows` as a constant: tiles of all sizes up to the largest.
-macro_rules! with_rows {
-    ($rows:expr, $constant:ident => $body:expr; $($n:literal)*) => {
-        match $rows {
-            $($n => { const $constant: usize = $n; $body })*
+/// Computes the next tile of a panel with the method `$tile`, as tall as the registers allow, and gives its rows.
+///
+/// The one list of the shapes of tiles: registers for the columns, registers of the processor, rows at most.
+macro_rules! next_tile {
+    ($self:ident.$tile:ident::<$lanes:ident>($($argument:expr),*), $vectors:expr, $left:expr) => {
+        match ($vectors, $lanes::REGISTERS) {
+            (4, 32) => next_tile!(@ $self.$tile::<$lanes, 4>, ($($argument),*), $left, 6; 1 2 3 4 5 6),
+            (3, 32) => next_tile!(@ $self.$tile::<$lanes, 3>, ($($argument),*), $left, 8; 1 2 3 4 5 6 7 8),
+            (2, 32) => next_tile!(@ $self.$tile::<$lanes, 2>, ($($argument),*), $left, 12; 1 2 3 4 5 6 7 8 9 10 11 12),
+            (2, _) => next_tile!(@ $self.$tile::<$lanes, 2>, ($($argument),*), $left, 6; 1 2 3 4 5 6),
+            _ => next_tile!(@ $self.$tile::<$lanes, 1>, ($($argument),*), $left, 12; 1 2 3 4 5 6 7 8 9 10 11 12),
+        }
+    };
+    (@ $self:ident.$tile:ident::<$lanes:ident, $vectors:literal>, $arguments:tt, $left:expr, $most:literal; $($n:literal)*) => {{
+        let rows = next_rows($left, $most);
+        match rows {
+            $($n => next_tile!(@call $self.$tile::<$lanes, $n, $vectors> $arguments),)*
             _ => unreachable!("a tile has at most as many rows as the largest"),
         }
+        rows
+    }};
+    (@call $self:ident.$tile:ident::<$lanes:ident, $n:literal, $vectors:literal> ($($argument:expr),*)) => {
+        $self.$tile::<$lanes, $n, $vectors>($($argument),*)
     };
 }
 
@@ -262,35 +270,7 @@ impl Kernel for Product<'_> {
                 while at < self.pixels.len() {
                     let left = self.pixels.len() - at;
                     // SAFETY: `at + rows` is at most the number of pixels; `product` checked the rest.
-                    let rows = unsafe {
-                        match (panel.vectors, L::REGISTERS) {
-                            (4, 32) => {
-                                let rows = next_rows(left, 6);
-                                with_rows!(rows, R => self.tile::<L, R, 4>(&part, at); 1 2 3 4 5 6);
-                                rows
-                            }
-                            (3, 32) => {
-                                let rows = next_rows(left, 8);
-                                with_rows!(rows, R => self.tile::<L, R, 3>(&part, at); 1 2 3 4 5 6 7 8);
-                                rows
-                            }
-                            (2, 32) => {
-                                let rows = next_rows(left, 12);
-                                with_rows!(rows, R => self.tile::<L, R, 2>(&part, at); 1 2 3 4 5 6 7 8 9 10 11 12);
-                                rows
-                            }
-                            (2, _) => {
-                                let rows = next_rows(left, 6);
-                                with_rows!(rows, R => self.tile::<L, R, 2>(&part, at); 1 2 3 4 5 6);
-                                rows
-                            }
-                            _ => {
-                                let rows = next_rows(left, 12);
-                                with_rows!(rows, R => self.tile::<L, R, 1>(&part, at); 1 2 3 4 5 6 7 8 9 10 11 12);
-                                rows
-                            }
-                        }
-                    };
+                    let rows = unsafe { next_tile!(self.tile::<L>(&part, at), panel.vectors, left) };
                     at += rows;
                 }
             }
@@ -462,35 +442,7 @@ impl Kernel for OuterProducts<'_> {
                         let sum = panel.start * depth + (before + at) * panel.vectors * L::WIDTH;
                         let tile = GradientTile { panel, chunk: chunk.clone(), offset: offset + at, sum };
                         // SAFETY: `at + rows` is at most the length of the run; `outer_products` checked the rest.
-                        let rows = unsafe {
-                            match (panel.vectors, L::REGISTERS) {
-                                (4, 32) => {
-                                    let rows = next_rows(left, 6);
-                                    with_rows!(rows, R => self.tile::<L, R, 4>(&tile); 1 2 3 4 5 6);
-                                    rows
-                                }
-                                (3, 32) => {
-                                    let rows = next_rows(left, 8);
-                                    with_rows!(rows, R => self.tile::<L, R, 3>(&tile); 1 2 3 4 5 6 7 8);
-                                    rows
-                                }
-                                (2, 32) => {
-                                    let rows = next_rows(left, 12);
-                                    with_rows!(rows, R => self.tile::<L, R, 2>(&tile); 1 2 3 4 5 6 7 8 9 10 11 12);
-                                    rows
-                                }
-                                (2, _) => {
-                                    let rows = next_rows(left, 6);
-                                    with_rows!(rows, R => self.tile::<L, R, 2>(&tile); 1 2 3 4 5 6);
-                                    rows
-                                }
-                                _ => {
-                                    let rows = next_rows(left, 12);
-                                    with_rows!(rows, R => self.tile::<L, R, 1>(&tile); 1 2 3 4 5 6 7 8 9 10 11 12);
-                                    rows
-                                }
-                            }
-                        };
+                        let rows = unsafe { next_tile!(self.tile::<L>(&tile), panel.vectors, left) };
                         at += rows;
                     }
                     before += length;

@@ -40,6 +40,10 @@ impl Source {
         Ok(Self { test: of(read(Split::Test)?)?, train: of(train)?, validation, names: names.clone(), path })
     }
 
+    pub(crate) fn n_classes(&self) -> usize {
+        self.names.len()
+    }
+
     /// Hides labels by the experiment's mechanism. The seed decides which rows.
     pub(crate) fn mask(&self, experiment: &Experiment, seed: u64) -> Result<Masked, ReproduceError> {
         let k = self.names.len();

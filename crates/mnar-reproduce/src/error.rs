@@ -39,11 +39,11 @@ pub enum ReproduceError {
         what: String,
     },
     /// A file cannot be written or read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        why: std::io::Error,
     },
 }

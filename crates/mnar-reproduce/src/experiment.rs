@@ -87,6 +87,22 @@ pub enum Mask {
     },
 }
 
+impl Mask {
+    /// What cannot be right in it.
+    fn fault(&self) -> Option<String> {
+        let Self::Traits { traits, labelled_given_trait } = self else { return None };
+        if traits.iter().any(|shares| shares.len() != labelled_given_trait.len()) {
+            return Some("mask: every class needs a share for every number of `labelled_given_trait`".into());
+        }
+        let is_share = |value: &f64| (0.0..=1.0).contains(value);
+        if !traits.iter().flatten().chain(labelled_given_trait).all(is_share) {
+            return Some("mask: shares and probabilities are from 0 to 1".into());
+        }
+        let empty = traits.iter().position(|shares| shares.iter().sum::<f64>() <= 0.0)?;
+        Some(format!("mask: the shares of class {empty} are all 0"))
+    }
+}
+
 /// A number for every class.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
@@ -199,7 +215,7 @@ impl Experiment {
         let path = Path::new(name);
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text =
-                std::fs::read_to_string(path).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
+                std::fs::read_to_string(path).map_err(|why| ReproduceError::Io { path: path.to_owned(), why })?;
             let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
             return Self::parse(&stem, &text, path);
         }
@@ -211,7 +227,29 @@ impl Experiment {
             .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
         experiment.name = name.to_owned();
         experiment.train.check()?;
+        if let Some(what) = experiment.mask.fault() {
+            return Err(ReproduceError::BadFile { path: path.to_owned(), what });
+        }
         Ok(experiment)
+    }
+
+    /// Does what it says fit data of so many classes?
+    pub(crate) fn check_classes(&self, classes: usize) -> Result<(), ReproduceError> {
+        let spoken_of = match &self.mask {
+            Mask::Counts { labelled: Counts::All(_), unlabelled } => unlabelled.as_ref().map_or(classes, Vec::len),
+            Mask::Counts { labelled: Counts::Each(counts), unlabelled } => {
+                counts.len().min(unlabelled.as_ref().map_or(counts.len(), Vec::len))
+            }
+            Mask::Traits { traits, .. } => traits.len(),
+        };
+        let what = if spoken_of != classes {
+            format!("the mask speaks of {spoken_of} classes, but the data have {classes}")
+        } else if let Some(class) = self.spotlight.filter(|&class| class >= classes) {
+            format!("the spotlight is on class {class}, but the data have {classes} classes")
+        } else {
+            return Ok(());
+        };
+        Err(ReproduceError::BadFile { path: self.name.clone().into(), what })
     }
 }
 
@@ -228,6 +266,23 @@ mod tests {
                 assert!(experiment.methods.contains(method), "{name}: {method:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_refused() {
+        let (_, lidc) = KNOWN.iter().find(|(name, _)| *name == "lidc").unwrap();
+        let said = |from: &str, to: &str| {
+            assert!(lidc.contains(from));
+            Experiment::parse("x", &lidc.replace(from, to), Path::new("x")).unwrap_err().to_string()
+        };
+        assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.9]").contains("a share for every number"));
+        assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.1, 0.1, 0.9, 9.0]").contains("from 0 to 1"));
+        assert!(said("[0.007, 0.017, 0.061, 0.233, 0.683]", "[0.0, 0.0, 0.0, 0.0, 0.0]").contains("class 1 are all 0"));
+        assert!(said("epochs = 40", "epochs = 0").contains("number of epochs"));
+        let experiment = Experiment::find("dermamnist").unwrap();
+        assert!(experiment.check_classes(7).is_ok());
+        assert!(experiment.check_classes(4).unwrap_err().to_string().contains("spotlight is on class 5"));
+        assert!(Experiment::find("lidc").unwrap().check_classes(3).unwrap_err().to_string().contains("2 classes"));
     }
 
     #[test]

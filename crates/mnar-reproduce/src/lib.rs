@@ -18,5 +18,5 @@ pub use experiment::{Experiment, Mask, PaperRow, Protocol};
 pub use figures::write_figures;
 pub use method::Candidate;
 pub use page::page;
-pub use run::{Outcome, Overrides, Progress, run};
+pub use run::{Outcome, Overrides, Progress, results, run};
 pub use summary::{Spread, Summary, short_table, summarise, table};

@@ -3,10 +3,8 @@
 use crate::data::Masked;
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
-use mnar::calibrate::Calibration;
+use mnar::Labels;
 use mnar::crossfit::FoldPlan;
-use mnar::estimate::{Estimator, LabelShift};
-use mnar::{Labels, Sample};
 use mnar_train::consistency::{Consistency, Imputation};
 use mnar_train::crossfit::CrossFit;
 use mnar_train::mechanism::Method;
@@ -144,7 +142,6 @@ impl Setting<'_> {
         let labels = &self.masked.labels;
         let n = labels.len() as f64;
         let constant = vec![labels.n_labelled() as f64 / n; labels.n_classes()];
-        let by_shares = || ThresholdRule::Shares;
         let short = TrainSettings { epochs: self.experiment.fold_epochs, ..self.settings.clone() };
         let shares = &self.masked.shares;
         match candidate {
@@ -157,7 +154,7 @@ impl Setting<'_> {
             Candidate::DePl => self.run(Method::Constant, self.settings, observer),
             Candidate::Cadr | Candidate::CadrKnown => {
                 let mut settings = self.settings.clone();
-                settings.threshold.rule = by_shares();
+                settings.threshold.rule = ThresholdRule::Shares;
                 let shares = (candidate == Candidate::CadrKnown).then(|| shares.clone());
                 self.run(Method::ClassShares { shares }, &settings, observer)
             }
@@ -253,20 +250,15 @@ impl Setting<'_> {
         let folds =
             CrossFit { architecture: &self.experiment.network, settings, device: &device, stop: Some(self.stop) };
         let Some(raw) = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)? else { return Ok(None) };
-        let calibration = Calibration::default().fit(&Sample::new(&raw.posteriors, labels)?)?;
-        let (calibrated, ensemble) = (calibration.apply(&raw.posteriors)?, calibration.apply(&raw.ensemble)?);
-        let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?;
+        let (estimate, ensemble) = raw.label_shift(labels)?;
         let phi = estimate.phi.as_slice().to_vec();
-        let mut targets = Vec::with_capacity(ensemble.len() * phi.len());
-        for row in ensemble.view().rows() {
-            let odds: Vec<f64> =
-                row.iter().zip(&phi).map(|(p, phi)| p * (1.0 - phi).max(SMALLEST_SHARE) / phi).collect();
-            let sum: f64 = odds.iter().sum();
-            targets.extend(odds.iter().map(|odds| (odds / sum) as f32));
-        }
+        let believed: Vec<f64> = phi.iter().map(|phi| phi.min(LARGEST_PHI)).collect();
+        let guesses = (0..ensemble.len()).filter_map(|row| ensemble.given_unlabelled(row, &believed));
+        let targets = guesses.flatten().map(|p| p as f32).collect();
         Ok(Some(CrossFitted { phi, targets, seconds: start.elapsed().as_secs_f64() }))
     }
 }
 
-/// The smallest 1 − phi that is believed: a phi of 1 is an estimate.
-const SMALLEST_SHARE: f64 = 0.02;
+/// The largest phi that is believed when unknown labels are guessed: a phi of 1 is an estimate, and would say that no
+/// unlabelled row is of that class.
+const LARGEST_PHI: f64 = 0.98;

@@ -2,7 +2,7 @@
 
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
-use crate::run::{Outcome, read};
+use crate::run::{Outcome, results};
 use crate::summary::{Summary, summarise, table};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,24 +20,13 @@ pub fn page(out: &Path) -> Result<String, ReproduceError> {
     for name in Experiment::known() {
         let experiment = Experiment::find(&name)?;
         for protocol in [Protocol::Paper, Protocol::Real] {
-            let outcomes = outcomes(&experiment, protocol, out)?;
+            let outcomes = results(&experiment, protocol, out)?;
             if let Some(first) = outcomes.first() {
                 section(&mut page, &experiment, protocol, first, &summarise(&outcomes));
             }
         }
     }
     Ok(page)
-}
-
-fn outcomes(experiment: &Experiment, protocol: Protocol, out: &Path) -> Result<Vec<Outcome>, ReproduceError> {
-    let folder = out.join(&experiment.name).join(protocol.name());
-    let mut outcomes = Vec::new();
-    for method in &experiment.methods {
-        for seed in 0..experiment.seeds.max(20) {
-            outcomes.extend(read(&folder.join(format!("{}-{seed}.json", method.name())))?);
-        }
-    }
-    Ok(outcomes)
 }
 
 fn section(page: &mut String, experiment: &Experiment, protocol: Protocol, first: &Outcome, summaries: &[Summary]) {
@@ -53,7 +42,7 @@ fn section(page: &mut String, experiment: &Experiment, protocol: Protocol, first
         settings.batch_labelled,
         settings.batch_unlabelled,
         first.computed_on,
-        experiment.remark.trim()
+        experiment.remark.split_whitespace().collect::<Vec<_>>().join(" ")
     );
     let lines = table(experiment, summaries);
     for (i, line) in lines.iter().enumerate() {

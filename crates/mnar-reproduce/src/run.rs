@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Protocol};
 use crate::method::{Candidate, Learnt, Setting};
 use mnar::Phi;
 use mnar_data::AtomicFile;
-use mnar_train::{InputShape, Observer, TrainSettings, device, logits};
+use mnar_train::{InputShape, Observer, TrainSettings, device, logits, weighted_scores};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::io::Write;
@@ -89,8 +89,9 @@ pub fn run(
     let methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
     let seeds = overrides.seeds.unwrap_or(experiment.seeds);
     let folder = out.join(&experiment.name).join(protocol.name());
-    std::fs::create_dir_all(&folder).map_err(|source| ReproduceError::Io { path: folder.clone(), source })?;
     let source = Source::read(experiment, data)?;
+    experiment.check_classes(source.n_classes())?;
+    std::fs::create_dir_all(&folder).map_err(|why| ReproduceError::Io { path: folder.clone(), why })?;
     let mut outcomes = Vec::new();
     let of = seeds as usize * methods.len();
     for seed in 0..seeds {
@@ -152,29 +153,40 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
 
 /// Accuracy, log-loss and accuracy of every class on the test rows.
 fn test(learnt: &Learnt, masked: &Masked) -> (f64, f64, Vec<f64>) {
-    let rows: Vec<usize> = (0..masked.test_classes.len()).collect();
-    let scores = logits(&learnt.network, &masked.test, &rows) / learnt.temperature;
-    let k = masked.labels.n_classes();
-    let (mut loss, mut right, mut count) = (0.0, vec![0.0; k], vec![0.0; k]);
-    for (scores, &y) in scores.rows().into_iter().zip(&masked.test_classes) {
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        count[y] += 1.0;
-        right[y] += f64::from(scores[y] == top);
-        loss += top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln() - scores[y];
-    }
-    let n = rows.len() as f64;
-    let per_class = right.iter().zip(&count).map(|(right, count)| right / count).collect();
-    (right.iter().sum::<f64>() / n, loss / n, per_class)
+    let all: Vec<usize> = (0..masked.test_classes.len()).collect();
+    let scores = logits(&learnt.network, &masked.test, &all);
+    let of = |counts: &dyn Fn(usize) -> bool| {
+        let rows = masked.test_classes.iter().map(|&class| (class, f64::from(u8::from(counts(class)))));
+        weighted_scores(&scores, &rows.collect::<Vec<_>>(), learnt.temperature)
+    };
+    let (log_loss, accuracy) = of(&|_| true);
+    let per_class = (0..masked.labels.n_classes()).map(|k| of(&|class| class == k).1).collect();
+    (accuracy, log_loss, per_class)
 }
 
-pub(crate) fn read(path: &Path) -> Result<Option<Outcome>, ReproduceError> {
+/// All results of an experiment below `out`, by method in the order of the experiment, then by seed.
+pub fn results(experiment: &Experiment, protocol: Protocol, out: &Path) -> Result<Vec<Outcome>, ReproduceError> {
+    let folder = out.join(&experiment.name).join(protocol.name());
+    let mut outcomes = Vec::new();
+    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "json") {
+            outcomes.extend(read(&entry.path())?);
+        }
+    }
+    let place = |outcome: &Outcome| experiment.methods.iter().position(|method| *method == outcome.method);
+    outcomes.retain(|outcome| place(outcome).is_some());
+    outcomes.sort_by_key(|outcome| (place(outcome), outcome.seed));
+    Ok(outcomes)
+}
+
+fn read(path: &Path) -> Result<Option<Outcome>, ReproduceError> {
     match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| ReproduceError::BadFile {
             path: path.to_owned(),
             what: format!("{error}; remove it to have it made again"),
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReproduceError::Io { path: path.to_owned(), source }),
+        Err(why) => Err(ReproduceError::Io { path: path.to_owned(), why }),
     }
 }
 
@@ -187,6 +199,6 @@ fn write(path: &Path, outcome: &Outcome) -> Result<(), ReproduceError> {
 /// Whole or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), ReproduceError> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
+    file.write_all(text.as_bytes()).map_err(|why| ReproduceError::Io { path: path.to_owned(), why })?;
     Ok(file.commit()?)
 }

@@ -9,8 +9,10 @@ use crate::predict::logits;
 use crate::settings::TrainSettings;
 use crate::trainer::{CheckpointPlan, Ended, Job, Observer, train};
 use burn::tensor::Device;
+use mnar::calibrate::Calibration;
 use mnar::crossfit::FoldPlan;
-use mnar::{Labels, PosteriorKind, Posteriors};
+use mnar::estimate::{Estimator, LabelShift, PhiEstimate};
+use mnar::{Labels, PosteriorKind, Posteriors, Sample};
 use ndarray::Array2;
 use std::sync::atomic::AtomicBool;
 
@@ -35,6 +37,16 @@ pub struct CrossFitted {
     /// The same for labelled rows; for an unlabelled row, whose label no network has seen, by all of them together
     /// (means of logits). The better guess.
     pub ensemble: Posteriors,
+}
+
+impl CrossFitted {
+    /// phi by label shift from the calibrated posteriors, and the ensemble calibrated in the same way.
+    pub fn label_shift(&self, labels: &Labels) -> Result<(PhiEstimate, Posteriors), TrainError> {
+        let calibration = Calibration::default().fit(&Sample::new(&self.posteriors, labels)?)?;
+        let calibrated = calibration.apply(&self.posteriors)?;
+        let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?;
+        Ok((estimate, calibration.apply(&self.ensemble)?))
+    }
 }
 
 impl CrossFit<'_> {

@@ -26,6 +26,7 @@ mod saved;
 mod settings;
 pub mod storage;
 mod trainer;
+mod validation;
 
 pub use error::TrainError;
 pub use examples::{Draw, Encoding, Examples, InputShape, View};
@@ -33,4 +34,5 @@ pub use predict::logits;
 pub use refresh::refreshed_phi;
 pub use saved::{ModelDescription, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
-pub use trainer::{CheckpointPlan, Criterion, Ended, EpochRecord, Job, Observer, Trained, Validation, train};
+pub use trainer::{CheckpointPlan, Ended, EpochRecord, Job, Observer, Trained, train};
+pub use validation::{Criterion, Validation, weighted_scores};

@@ -6,7 +6,9 @@ use burn::tensor::activation::relu;
 use burn::tensor::module::{conv2d, conv3d, linear};
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor, TensorData};
-use mnar_train::layers::{Activation, BatchNorm, Conv, Window, conv, dense, max_pool, mean_pool, rectified_max_pool};
+use mnar_train::layers::{
+    Activation, BatchNorm, Conv, Window, conv, cpu_kernels, dense, max_pool, mean_pool, rectified_max_pool,
+};
 use mnar_train::parameters::Initial;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -57,6 +59,16 @@ fn check_flat(n: usize, [h, w]: [usize; 2], [ci, co]: [usize; 2], k: usize, stri
 }
 
 const CHANNELS: [usize; 7] = [1, 3, 6, 16, 17, 64, 130];
+
+/// A comparison of burn with itself shows nothing.
+#[test]
+fn the_kernels_are_ours() {
+    let kernels = cpu_kernels().unwrap();
+    match std::env::var("MNAR_KERNELS") {
+        Ok(asked) => assert_eq!(kernels, asked),
+        Err(_) => assert_ne!(kernels, "burn"),
+    }
+}
 
 #[test]
 fn a_large_batch_is_burns() {

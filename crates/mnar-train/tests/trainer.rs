@@ -1,11 +1,16 @@
 //! The training loop on the digits sample: each mechanism in the loop finds phi, and the same seed the same weights.
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
+use mnar::crossfit::FoldPlan;
 use mnar::{Labels, Phi};
 use mnar_train::consistency::{Imputation, PseudoLabels};
+use mnar_train::crossfit::CrossFit;
 use mnar_train::mechanism::Method;
 use mnar_train::model::{Architecture, Network};
-use mnar_train::{Encoding, Examples, Job, TrainError, TrainSettings, Trained, device, logits, parameters, train};
+use mnar_train::{
+    Criterion, Encoding, Examples, Job, TrainError, TrainSettings, Trained, Validation, device, logits, parameters,
+    train,
+};
 
 fn digits() -> (Examples, Labels, Phi) {
     let sample = mnar_data::samples::digits();
@@ -122,4 +127,49 @@ fn unknown_labels_can_be_imputed() {
     assert!(matches!(refused, Err(TrainError::NoTargets { .. })));
     let refused = train(network(), &with(Some(&targets[10..])), &mut ());
     assert!(matches!(refused, Err(TrainError::Lengths { .. })));
+}
+
+/// With validation rows of its own no labelled row is held out, and the epoch is the best by the criterion.
+#[test]
+fn validation_rows_choose_the_epoch() {
+    let (examples, labels, _) = digits();
+    let classes: Vec<usize> = mnar_data::samples::digits().y.iter().map(|class| class.index()).collect();
+    // A high rate, so that the last epoch is not simply the best.
+    let settings = TrainSettings { epochs: 12, learning_rate: 0.1, averaging: 0.0, ..Default::default() };
+    for by in [Criterion::Accuracy, Criterion::LogLoss] {
+        let validation = Some(Validation { by, examples: &examples, classes: &classes });
+        let job = Job { validation, ..job(&examples, &labels, Method::Classical, &settings) };
+        let network = Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+        let trained = train(network, &job, &mut ()).unwrap();
+        assert!(trained.held_out.is_empty());
+        let score = |record: &mnar_train::EpochRecord| match by {
+            Criterion::Accuracy => record.validation_accuracy.unwrap(),
+            Criterion::LogLoss => -record.validation_risk.unwrap(),
+        };
+        let best = trained.history.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
+        let chosen = trained.history.iter().find(|record| record.epoch == trained.chosen_epoch).unwrap();
+        assert_eq!(score(chosen), best, "{by:?}");
+    }
+}
+
+/// Labelled rows are scored by the network of their fold alone, in the ensemble too: no guess has seen its own label.
+#[test]
+fn an_ensemble_helps_unlabelled_rows_only() {
+    let (examples, labels, _) = digits();
+    let settings = TrainSettings { epochs: 10, ..Default::default() };
+    let plan = FoldPlan::for_labels(&labels, 3, 0).unwrap();
+    let device = device::cpu();
+    let folds = CrossFit { architecture: &Architecture::Linear, settings: &settings, device: &device, stop: None };
+    let fitted = folds.run(&examples, &labels, &plan, &|_| None, &mut ()).unwrap().unwrap();
+    let y = mnar_data::samples::digits().y;
+    let mut loss = [0.0, 0.0];
+    for row in 0..labels.len() {
+        let both = [fitted.posteriors.row(row), fitted.ensemble.row(row)];
+        if labels.is_labelled(row) {
+            assert_eq!(both[0], both[1]);
+        } else {
+            loss.iter_mut().zip(both).for_each(|(loss, p)| *loss -= p[y[row].index()].ln());
+        }
+    }
+    assert!(loss[1] < loss[0], "log-loss of hidden labels: one network {}, together {}", loss[0], loss[1]);
 }

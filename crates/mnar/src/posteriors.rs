@@ -130,6 +130,26 @@ impl Posteriors {
         self.p.row(i)
     }
 
+    /// p(y | x, unlabelled) of row `i`, by Bayes' rule: ∝ (1 − phi_y) p(y | x), or (1 − phi_y)/phi_y p(y | x, labelled).
+    /// `None` where every class it may be has a phi of 1: such a row is never unlabelled.
+    ///
+    /// ```
+    /// use mnar::{PosteriorKind, Posteriors};
+    /// let p = Posteriors::new(ndarray::arr2(&[[0.5, 0.5]]), PosteriorKind::Population)?;
+    /// assert_eq!(p.given_unlabelled(0, &[0.5, 0.0]), Some(vec![0.5 / 1.5, 1.0 / 1.5]));
+    /// assert_eq!(p.given_unlabelled(0, &[1.0, 1.0]), None);
+    /// # Ok::<(), mnar::Error>(())
+    /// ```
+    pub fn given_unlabelled(&self, i: usize, phi: &[f64]) -> Option<Vec<f64>> {
+        let odds = |(p, phi): (&f64, &f64)| match self.kind {
+            PosteriorKind::Population => p * (1.0 - phi),
+            PosteriorKind::Labelled => p * (1.0 - phi) / phi,
+        };
+        let odds: Vec<f64> = self.row(i).iter().zip(phi).map(odds).collect();
+        let sum: f64 = odds.iter().sum();
+        (sum > 0.0).then(|| odds.iter().map(|odds| odds / sum).collect())
+    }
+
     /// All probabilities, n × K.
     pub fn view(&self) -> ArrayView2<'_, f64> {
         self.p.view()

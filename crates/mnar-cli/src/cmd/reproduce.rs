@@ -2,16 +2,16 @@
 
 use crate::Outcome;
 use crate::args::{ProtocolName, ReproduceArgs};
+use crate::interrupt::stop_on_ctrl_c;
+use crate::output::progress_bar;
 use crate::table::TextTable;
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use mnar_data::AtomicFile;
 use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, page, run as reproduce};
-use mnar_reproduce::{Outcome as Reached, Summary, short_table, summarise, write_figures};
+use mnar_reproduce::{Outcome as Reached, Summary, results, short_table, summarise, write_figures};
 use mnar_train::{Observer, device};
 use std::io::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     if let (Some(name), Some(data)) = (&args.experiment, &args.data) {
@@ -23,13 +23,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
             ProtocolName::Paper => Protocol::Paper,
             ProtocolName::Real => Protocol::Real,
         };
-        let stop = Arc::new(AtomicBool::new(false));
-        let handler = stop.clone();
-        ctrlc::set_handler(move || {
-            if handler.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        })?;
+        let stop = stop_on_ctrl_c()?;
         let mut terminal = Terminal::new(args.quiet);
         let outcomes = reproduce(&experiment, &overrides, protocol, data, &args.out, &stop, &mut terminal)?;
         terminal.bar.finish_and_clear();
@@ -43,11 +37,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         let folder = args.out.join(&experiment.name).join(protocol.name());
         let summaries = summarise(&outcomes);
         let seeds = summaries.iter().map(|summary| summary.seeds).max().unwrap_or(0);
-        println!("{}, protocol {}, {seeds} seeds\n", experiment.title, protocol.name());
+        println!("{}, protocol {}, {} seed(s)\n", experiment.title, protocol.name(), seeds);
         print_table(&short_table(&experiment, &summaries));
         println!();
         print_table(&classes(&summaries));
-        let figures = write_figures(&experiment, &outcomes, &folder)?;
+        // Of all methods that are there, not only of those asked for now.
+        let figures = write_figures(&experiment, &results(&experiment, protocol, &args.out)?, &folder)?;
         let names: Vec<String> =
             figures.iter().filter_map(|path| path.file_name()).map(|n| n.to_string_lossy().into_owned()).collect();
         println!("\nIn {}: one JSON file a method and seed; {}.", folder.display(), names.join(", "));
@@ -103,15 +98,7 @@ struct Terminal {
 
 impl Terminal {
     fn new(quiet: bool) -> Self {
-        let bar = ProgressBar::new(0);
-        if quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        bar.set_style(
-            ProgressStyle::with_template("{prefix} [{bar:28}] {pos}/{len} steps, {eta} left")
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> "),
-        );
+        let bar = progress_bar("{prefix} [{bar:28}] {pos}/{len} steps, {eta} left", quiet);
         Self { bar, quiet }
     }
 }

@@ -2,10 +2,8 @@
 
 use crate::Failure;
 use burn::tensor::Device;
-use mnar::calibrate::Calibration;
 use mnar::crossfit::FoldPlan;
-use mnar::estimate::{Estimator, LabelShift};
-use mnar::{Labels, Phi, Sample};
+use mnar::{Labels, Phi};
 use mnar_train::consistency::Consistency;
 use mnar_train::crossfit::CrossFit;
 use mnar_train::mechanism::Method;
@@ -70,10 +68,8 @@ fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi, Failure> {
     let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
     let folds =
         CrossFit { architecture: setting.architecture, settings: setting.fold_settings, device: &device, stop: None };
-    let raw = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?.posteriors;
-    let bcts = Calibration::default().fit(&Sample::new(&raw, setting.labels)?)?;
-    let posteriors = bcts.apply(&raw)?;
-    Ok(LabelShift::default().estimate(&Sample::new(&posteriors, setting.labels)?)?.phi)
+    let fitted = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?;
+    Ok(fitted.label_shift(setting.labels)?.0.phi)
 }
 
 /// Accuracy and log-loss of a network.
@@ -84,13 +80,8 @@ pub(crate) struct Score {
 }
 
 pub(crate) fn score(learnt: &Learnt, examples: &Examples, rows: &[usize], y: &[usize]) -> Score {
-    let scores = mnar_train::logits(&learnt.network, examples, rows) / learnt.temperature;
-    let (mut right, mut loss) = (0.0, 0.0);
-    for (scores, &y) in scores.rows().into_iter().zip(y) {
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        right += f64::from(scores[y] == top);
-        loss += top + scores.iter().map(|score| (score - top).exp()).sum::<f64>().ln() - scores[y];
-    }
-    let n = rows.len() as f64;
-    Score { accuracy: right / n, log_loss: loss / n }
+    let scores = mnar_train::logits(&learnt.network, examples, rows);
+    let rows: Vec<(usize, f64)> = y.iter().map(|&class| (class, 1.0)).collect();
+    let (log_loss, accuracy) = mnar_train::weighted_scores(&scores, &rows, learnt.temperature);
+    Score { accuracy, log_loss }
 }

@@ -177,14 +177,13 @@ pub fn write_predictions(
     labels: Option<Vec<Option<&str>>>,
 ) -> Result<(), TrainError> {
     let n = population.len();
-    // p(y|x, r=0) ∝ p(y|x) (1 − phi_y); where every phi is 1 no row is unlabelled and nothing can be said.
-    let mut given_unlabelled = vec![vec![0.0; n]; classes.len()];
+    let mut given_unlabelled = vec![vec![f64::NAN; n]; classes.len()];
     let (mut top, mut confidence) = (Vec::with_capacity(n), Vec::with_capacity(n));
     for i in 0..n {
         let p = population.row(i);
-        let sum: f64 = p.iter().zip(phi).map(|(p, phi)| p * (1.0 - phi)).sum();
-        for k in 0..classes.len() {
-            given_unlabelled[k][i] = if sum > 0.0 { p[k] * (1.0 - phi[k]) / sum } else { f64::NAN };
+        // Where no such row is ever unlabelled, nothing can be said.
+        for (k, p) in population.given_unlabelled(i, phi).into_iter().flatten().enumerate() {
+            given_unlabelled[k][i] = p;
         }
         let best = (0..classes.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap_or(0);
         top.push(Some(classes[best].as_str()));

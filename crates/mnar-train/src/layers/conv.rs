@@ -1,6 +1,6 @@
 //! Convolution.
 
-use super::cpu::{Tracked, contiguous, kernels, tensor, values};
+use super::cpu::{Tracked, contiguous, is_tracked, kernels, lifted, plain, tensor, values};
 use super::norm::Recipe;
 use crate::parameters::Initial;
 use burn::backend::Flex;
@@ -70,14 +70,9 @@ fn convolve(
     let channels = weight.dims()[1];
     let bias = bias.unwrap_or_else(|| Tensor::zeros([channels], &x.device()));
     let Some(isa) = kernels() else { return elsewhere(x, weight, bias, window) };
-    if weight.clone().try_into_primitive::<Tracked>().is_ok() {
+    if is_tracked(&weight) {
         tracked([x, weight], bias, window, recipe, isa)
-    } else if let (Ok(x), Ok(weight), Ok(bias)) = (
-        x.clone().try_into_primitive::<Flex>(),
-        weight.clone().try_into_primitive::<Flex>(),
-        bias.clone().try_into_primitive::<Flex>(),
-    ) {
-        let (x, weight, bias) = (contiguous(x), contiguous(weight), contiguous(bias));
+    } else if let (Some(x), Some(weight), Some(bias)) = (plain(&x), plain(&weight), plain(&bias)) {
         Tensor::from_primitive::<Flex>(forward(&x, &weight, &bias, window, isa))
     } else {
         elsewhere(x, weight, bias, window)
@@ -91,13 +86,7 @@ fn tracked(
     recipe: Option<Recipe>,
     isa: Isa,
 ) -> Tensor<2> {
-    // The input of a first layer carries no gradient and may not be lifted yet.
-    let x = if x.is_autodiff() { x } else { Tensor::from_inner(x) };
-    let bias = if bias.is_autodiff() { bias } else { Tensor::from_inner(bias) };
-    let same = "one device for the input and the weights";
-    let x = x.try_into_primitive::<Tracked>().expect(same);
-    let weight = weight.try_into_primitive::<Tracked>().expect(same);
-    let bias = bias.try_into_primitive::<Tracked>().expect(same);
+    let (x, weight, bias) = (lifted(x), lifted(weight), lifted(bias));
     let step = Convolve.prepare::<NoCheckpointing>([x.node(), weight.node(), bias.node()]).compute_bound().stateful();
     let (x, weight) = (contiguous(x.into_primitive()), contiguous(weight.into_primitive()));
     let output = forward(&x, &weight, &contiguous(bias.into_primitive()), window, isa);

@@ -1,6 +1,7 @@
 //! The seam to burn's CPU backend: tensors as slices, slices as tensors, and which instructions work on them.
 
 use burn::backend::flex::{FlexTensor, Layout};
+use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::{Bytes, DType, Device, Shape, Tensor};
 use mnar_kernels::{ISA_VARIABLE, Isa, UnknownIsa};
@@ -12,6 +13,23 @@ pub(super) type Tracked = Autodiff<Flex>;
 /// Values in the order of their shape.
 pub(super) fn contiguous(tensor: FlexTensor) -> FlexTensor {
     if tensor.as_slice::<f32>().is_some() { tensor } else { tensor.to_contiguous() }
+}
+
+/// A tensor of the CPU without gradients, its values in the order of its shape; `None` for any other.
+pub(super) fn plain<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
+    tensor.clone().try_into_primitive::<Flex>().ok().map(contiguous)
+}
+
+/// Is it on the CPU, with gradients?
+pub(super) fn is_tracked<const D: usize>(tensor: &Tensor<D>) -> bool {
+    tensor.clone().try_into_primitive::<Tracked>().is_ok()
+}
+
+/// A tensor beside one that [`is_tracked`]. What carries no gradient, as the input of a first layer, may not be lifted
+/// yet.
+pub(super) fn lifted<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Tracked> {
+    let tensor = if tensor.is_autodiff() { tensor } else { Tensor::from_inner(tensor) };
+    tensor.try_into_primitive::<Tracked>().expect("one device for the input and the weights")
 }
 
 /// The values of a tensor made [`contiguous`].
@@ -51,5 +69,17 @@ pub fn cpu_kernels() -> Result<String, UnknownIsa> {
 /// Is this the device our kernels work on?
 pub(crate) fn is_cpu(device: &Device) -> bool {
     let probe = Tensor::<1>::zeros([1], device);
-    probe.clone().try_into_primitive::<Flex>().is_ok() || probe.try_into_primitive::<Tracked>().is_ok()
+    plain(&probe).is_some() || is_tracked(&probe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// If this failed, layers would quietly be burn's own, and be compared with themselves.
+    #[test]
+    fn the_cpu_is_known_for_one() {
+        assert!(is_cpu(&Device::flex()) && is_cpu(&Device::flex().autodiff()));
+        assert!(is_tracked(&Tensor::<2>::zeros([2, 3], &Device::flex().autodiff())));
+    }
 }

@@ -1,7 +1,7 @@
 //! Batch normalisation over all pixels of a channel, with the activation that follows it.
 
 use super::conv::Conv;
-use super::cpu::{Tracked, contiguous, kernels, tensor, values};
+use super::cpu::{Tracked, contiguous, is_tracked, kernels, lifted, plain, tensor, values};
 use crate::parameters::Initial;
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
@@ -69,8 +69,8 @@ impl BatchNorm {
             let shift = self.beta.val() - self.running_mean.value() * scale.clone();
             return (self.scale_and_shift(x, scale, shift), None);
         }
-        let (y, recipe, [mean, var]) = match (kernels(), x.clone().try_into_primitive::<Tracked>()) {
-            (Some(isa), Ok(_)) => tracked(x, gamma, self.beta.val(), self.slope, isa),
+        let (y, recipe, [mean, var]) = match kernels() {
+            Some(isa) if is_tracked(&gamma) => tracked(x, gamma, self.beta.val(), self.slope, isa),
             _ => self.elsewhere(x, gamma),
         };
         let count = (n * length / channels) as f64;
@@ -87,13 +87,7 @@ impl BatchNorm {
 
     fn scale_and_shift(&self, x: Tensor<2>, scale: Tensor<1>, shift: Tensor<1>) -> Tensor<2> {
         let ([n, length], [channels]) = (x.dims(), scale.dims());
-        if let (Some(isa), Ok(x), Ok(scale), Ok(shift)) = (
-            kernels(),
-            x.clone().try_into_primitive::<Flex>(),
-            scale.clone().try_into_primitive::<Flex>(),
-            shift.clone().try_into_primitive::<Flex>(),
-        ) {
-            let (x, scale, shift) = (contiguous(x), contiguous(scale), contiguous(shift));
+        if let (Some(isa), Some(x), Some(scale), Some(shift)) = (kernels(), plain(&x), plain(&scale), plain(&shift)) {
             let y = scale_shift(isa, values(&x), values(&scale), values(&shift), self.slope);
             return Tensor::from_primitive::<Flex>(tensor(y, &[n, length]));
         }
@@ -125,10 +119,7 @@ type Normalisation = (Tensor<2>, Option<Recipe>, [Tensor<1>; 2]);
 
 fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa) -> Normalisation {
     let ([n, length], [channels]) = (x.dims(), gamma.dims());
-    let same = "one device for the input and the parameters";
-    let x = x.try_into_primitive::<Tracked>().expect(same);
-    let gamma = gamma.try_into_primitive::<Tracked>().expect(same);
-    let beta = beta.try_into_primitive::<Tracked>().expect(same);
+    let (x, gamma, beta) = (lifted(x), lifted(gamma), lifted(beta));
     let step = Normalise.prepare::<NoCheckpointing>([x.node(), gamma.node(), beta.node()]).compute_bound().stateful();
     let (x, gamma, beta) =
         (contiguous(x.into_primitive()), contiguous(gamma.into_primitive()), contiguous(beta.into_primitive()));

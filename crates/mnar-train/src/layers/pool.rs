@@ -1,6 +1,6 @@
 //! Pooling: maxima of blocks of two pixels a side, and the mean of an image.
 
-use super::cpu::{Tracked, contiguous, kernels, tensor, values};
+use super::cpu::{Tracked, contiguous, is_tracked, kernels, lifted, plain, tensor, values};
 use burn::backend::Flex;
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::NoCheckpointing};
 use burn::backend::autodiff::grads::Gradients;
@@ -30,10 +30,13 @@ pub fn mean_pool(x: Tensor<2>, image: [usize; 3]) -> Tensor<2> {
     let pool = Pool { input: image, side: image, channels: length / pixels };
     let shape = [n, pool.channels];
     let Some(isa) = kernels() else { return means_elsewhere(x, pixels) };
-    if let Ok(x) = x.clone().try_into_primitive::<Flex>() {
-        return Tensor::from_primitive::<Flex>(tensor(pool.average(isa, values(&contiguous(x))), &shape));
+    if let Some(x) = plain(&x) {
+        return Tensor::from_primitive::<Flex>(tensor(pool.average(isa, values(&x)), &shape));
     }
-    let Ok(x) = x.clone().try_into_primitive::<Tracked>() else { return means_elsewhere(x, pixels) };
+    if !is_tracked(&x) {
+        return means_elsewhere(x, pixels);
+    }
+    let x = lifted(x);
     let step = Average.prepare::<NoCheckpointing>([x.node()]).compute_bound().stateful();
     let output = tensor(pool.average(isa, values(&contiguous(x.into_primitive()))), &shape);
     Tensor::from_primitive::<Tracked>(match step {
@@ -49,11 +52,14 @@ fn maxima(x: Tensor<2>, image: [usize; 3], floor: f32) -> Tensor<2> {
     let pool = Pool { input: image, side, channels: length / image.iter().product::<usize>() };
     let shape = [n, pool.output_len()];
     let Some(isa) = kernels() else { return maxima_elsewhere(x, pool, floor) };
-    if let Ok(x) = x.clone().try_into_primitive::<Flex>() {
-        let (output, _) = pool.max(isa, values(&contiguous(x)), floor);
+    if let Some(x) = plain(&x) {
+        let (output, _) = pool.max(isa, values(&x), floor);
         return Tensor::from_primitive::<Flex>(tensor(output, &shape));
     }
-    let Ok(x) = x.clone().try_into_primitive::<Tracked>() else { return maxima_elsewhere(x, pool, floor) };
+    if !is_tracked(&x) {
+        return maxima_elsewhere(x, pool, floor);
+    }
+    let x = lifted(x);
     let step = Maximum.prepare::<NoCheckpointing>([x.node()]).compute_bound().stateful();
     let (output, winners) = pool.max(isa, values(&contiguous(x.into_primitive())), floor);
     let output = tensor(output, &shape);

@@ -6,6 +6,7 @@ mod text;
 
 use crate::Outcome;
 use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
+use crate::interrupt::stop_on_ctrl_c;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use mnar_data::{ReadOptions, read_dataset};
@@ -13,8 +14,6 @@ use mnar_train::fit::{FitSettings, fit};
 use mnar_train::{Encoding, device};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const SETTINGS: &str = "settings.toml";
 
@@ -61,14 +60,7 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     write_settings(&folder.join(SETTINGS), &settings, args.resume)?;
 
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    // A second Ctrl-C ends at once; checkpoints are written whole or not at all.
-    ctrlc::set_handler(move || {
-        if handler.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    })?;
+    let stop = stop_on_ctrl_c()?;
     let mut terminal = Terminal::new(&folder, args.quiet);
     let report = fit(dataset, &encoding, &settings, &folder, &device, Some(&stop), &mut terminal)?;
     terminal.clear();

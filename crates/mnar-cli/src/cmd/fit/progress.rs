@@ -1,6 +1,7 @@
 //! Progress in the terminal, metrics as JSON lines, and TensorBoard events.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::output::progress_bar;
+use indicatif::ProgressBar;
 use mnar_train::events::EventWriter;
 use mnar_train::fit::Reporter;
 use mnar_train::metrics::MetricsLog;
@@ -16,15 +17,7 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(folder: &Path, quiet: bool) -> Self {
-        let bar = ProgressBar::new(0);
-        if quiet {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        bar.set_style(
-            ProgressStyle::with_template("{prefix:>10} [{bar:28}] {pos}/{len} {msg} {eta} left")
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> "),
-        );
+        let bar = progress_bar("{prefix:>10} [{bar:28}] {pos}/{len} {msg} {eta} left", quiet);
         Self { folder: folder.to_owned(), bar, stage: String::new() }
     }
 
