@@ -41,6 +41,7 @@ Examples:
   mnar reproduce mnist-s2 --data DIR
   mnar reproduce mnist-s2 --data DIR --methods pl,me,ours --seeds 1 --epochs 20
   mnar reproduce dermamnist --data DIR --protocol real
+  mnar reproduce dermamnist --data DIR --test
 
 Every method and seed writes a file of its own; interrupted, the same command goes on where it stopped.")]
 pub(crate) struct ReproduceArgs {
@@ -68,6 +69,11 @@ pub(crate) struct ReproduceArgs {
     /// as a user must
     #[arg(long, value_enum, default_value_t = ProtocolName::Paper)]
     pub(crate) protocol: ProtocolName,
+
+    /// Test whether labels are informative, on labels drawn at random and by the experiment's mechanism (10 draws each,
+    /// or --seeds), in place of the table
+    #[arg(long, conflicts_with_all = ["methods", "protocol"])]
+    pub(crate) test: bool,
 
     /// Where results are kept
     #[arg(long, value_name = "DIR", default_value = "reproduce")]

@@ -8,7 +8,36 @@ use mnar_train::{Encoding, Examples};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// Which rows keep their label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Labelling {
+    /// As many as the experiment's mechanism keeps, but any: missing completely at random.
+    AtRandom,
+    /// By the experiment's mechanism.
+    Informative,
+}
+
+impl Labelling {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AtRandom => "mcar",
+            Self::Informative => "mnar",
+        }
+    }
+
+    /// Its name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::AtRandom => "at random",
+            Self::Informative => "informative",
+        }
+    }
+}
 
 /// The data of an experiment, with all labels.
 pub(crate) struct Source {
@@ -45,7 +74,12 @@ impl Source {
     }
 
     /// Hides labels by the experiment's mechanism. The seed decides which rows.
-    pub(crate) fn mask(&self, experiment: &Experiment, seed: u64) -> Result<Masked, ReproduceError> {
+    pub(crate) fn mask(
+        &self,
+        experiment: &Experiment,
+        labelling: Labelling,
+        seed: u64,
+    ) -> Result<Masked, ReproduceError> {
         let k = self.names.len();
         let wrong = |what: String| ReproduceError::WrongData { path: self.path.clone(), what };
         let mut by_class = vec![Vec::new(); k];
@@ -91,6 +125,13 @@ impl Source {
             }
         }
         kept.sort_unstable();
+        if labelling == Labelling::AtRandom {
+            let mut shown: Vec<bool> = kept.iter().map(|&(_, shown)| shown).collect();
+            shown.shuffle(&mut rng);
+            kept.iter_mut().zip(shown).for_each(|(row, shown)| row.1 = shown);
+            let share = kept.iter().filter(|row| row.1).count() as f64 / kept.len() as f64;
+            phi.fill(share);
+        }
         let mut counts = vec![0.0; k];
         kept.iter().for_each(|&(row, _)| counts[self.train.1[row]] += 1.0);
         let shares: Vec<f64> = counts.iter().map(|count| count / kept.len() as f64).collect();

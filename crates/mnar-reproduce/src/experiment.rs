@@ -32,6 +32,9 @@ pub struct Experiment {
     /// What is done differently from the paper, and why.
     #[serde(default)]
     pub remark: String,
+    /// What the tests of informative labels show.
+    #[serde(default)]
+    pub test_remark: String,
     /// Files or folders below the data folder; the first that is there is read.
     pub data: Vec<String>,
     /// What to do when none is there.
@@ -55,8 +58,8 @@ pub struct Experiment {
     pub seeds: u64,
     /// How networks are trained.
     pub train: TrainSettings,
-    /// Epochs of the networks of the folds, which see labelled rows only.
-    pub fold_epochs: usize,
+    /// How the networks of the folds are trained, which see labelled rows only.
+    pub folds: TrainSettings,
     /// A class whose accuracy and phi the paper reports by themselves.
     #[serde(default)]
     pub spotlight: Option<usize>,
@@ -154,6 +157,8 @@ pub enum AugmentName {
     Auto,
     /// For findings with no up and no left.
     Medical,
+    /// The same for findings in the centre, which stay there.
+    MedicalCentred,
 }
 
 impl AugmentName {
@@ -163,6 +168,12 @@ impl AugmentName {
             Self::None => None,
             Self::Auto => Some(Augment::for_shape(shape)),
             Self::Medical => Some(Augment::medical(shape)),
+            Self::MedicalCentred => {
+                let mut augment = Augment::medical(shape);
+                augment.weak.shift = 0;
+                augment.strong.weak.shift = 0;
+                Some(augment)
+            }
         }
     }
 }
@@ -227,6 +238,7 @@ impl Experiment {
             .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
         experiment.name = name.to_owned();
         experiment.train.check()?;
+        experiment.folds.check()?;
         if let Some(what) = experiment.mask.fault() {
             return Err(ReproduceError::BadFile { path: path.to_owned(), what });
         }

@@ -8,14 +8,17 @@ mod data;
 mod error;
 mod experiment;
 mod figures;
+mod informative;
 mod method;
 mod page;
 mod run;
 mod summary;
 
+pub use data::Labelling;
 pub use error::ReproduceError;
 pub use experiment::{Experiment, Mask, PaperRow, Protocol};
 pub use figures::write_figures;
+pub use informative::{TestDraw, TestProgress, TestValue, run_tests, test_draws, test_table};
 pub use method::Candidate;
 pub use page::page;
 pub use run::{Outcome, Overrides, Progress, results, run};

@@ -6,10 +6,11 @@ use crate::experiment::{Experiment, Protocol};
 use mnar::Labels;
 use mnar::crossfit::FoldPlan;
 use mnar_train::consistency::{Consistency, Imputation};
-use mnar_train::crossfit::CrossFit;
+use mnar_train::crossfit::{CrossFit, CrossFitted as FoldScores};
 use mnar_train::mechanism::Method;
 use mnar_train::model::Network;
-use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Validation, device, train};
+use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Trained, Validation, device, logits, train};
+use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::sync::atomic::AtomicBool;
@@ -37,6 +38,8 @@ pub enum Candidate {
     Me,
     /// phi by label shift from cross-fitted networks, then Algorithm 2.
     Ours,
+    /// The networks of the cross-fit themselves, together, calibrated and divided by that phi: no training beyond.
+    OursEnsemble,
     /// The same phi, then no weights but the likelihood of a label given that the row is labelled.
     OursAdjusted,
     /// The same phi, then unknown labels replaced by the cross-fitted p(y | x, r = 0).
@@ -49,7 +52,7 @@ pub enum Candidate {
 
 impl Candidate {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::CompleteCase,
         Self::Pl,
         Self::DePl,
@@ -59,6 +62,7 @@ impl Candidate {
         Self::Meg,
         Self::Me,
         Self::Ours,
+        Self::OursEnsemble,
         Self::OursAdjusted,
         Self::OursImputed,
         Self::Known,
@@ -77,11 +81,18 @@ impl Candidate {
             Self::Meg => "meg",
             Self::Me => "me",
             Self::Ours => "ours",
+            Self::OursEnsemble => "ours-ensemble",
             Self::OursAdjusted => "ours-adjusted",
             Self::OursImputed => "ours-imputed",
             Self::Known => "known",
             Self::Oracle => "oracle",
         }
+    }
+
+    /// Does it train networks on labelled rows alone?
+    pub(crate) fn sees_labelled_only(self) -> bool {
+        use Candidate::{CompleteCase, Ours, OursAdjusted, OursEnsemble, OursImputed};
+        matches!(self, CompleteCase | Ours | OursEnsemble | OursAdjusted | OursImputed)
     }
 
     /// Its name in tables.
@@ -96,6 +107,7 @@ impl Candidate {
             Self::Meg => "MEg",
             Self::Me => "ME",
             Self::Ours => "ours, weights",
+            Self::OursEnsemble => "ours, ensemble",
             Self::OursAdjusted => "ours, adjusted",
             Self::OursImputed => "ours, imputed",
             Self::Known => "p(y) known",
@@ -104,10 +116,10 @@ impl Candidate {
     }
 }
 
-/// A network, and the mechanism it rests on.
+/// What a method says of the test rows, and the mechanism it rests on.
 pub(crate) struct Learnt {
-    pub(crate) network: Network,
-    pub(crate) temperature: f64,
+    /// Logits of p(y | x), calibrated.
+    pub(crate) test_scores: Array2<f64>,
     pub(crate) phi: Vec<f64>,
     pub(crate) chosen_epoch: usize,
     /// Of work that was done for another method before.
@@ -119,6 +131,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) experiment: &'a Experiment,
     pub(crate) masked: &'a Masked,
     pub(crate) settings: &'a TrainSettings,
+    pub(crate) folds: &'a TrainSettings,
     pub(crate) protocol: Protocol,
     pub(crate) stop: &'a AtomicBool,
     /// Of the last cross-fit: three methods rest on it.
@@ -129,6 +142,7 @@ pub(crate) struct Setting<'a> {
 pub(crate) struct CrossFitted {
     phi: Vec<f64>,
     targets: Vec<f32>,
+    test_scores: Array2<f64>,
     seconds: f64,
 }
 
@@ -142,12 +156,11 @@ impl Setting<'_> {
         let labels = &self.masked.labels;
         let n = labels.len() as f64;
         let constant = vec![labels.n_labelled() as f64 / n; labels.n_classes()];
-        let short = TrainSettings { epochs: self.experiment.fold_epochs, ..self.settings.clone() };
         let shares = &self.masked.shares;
         match candidate {
-            Candidate::CompleteCase => {
-                Ok(self.run(Method::CompleteCase, &short, observer)?.map(|learnt| Learnt { phi: constant, ..learnt }))
-            }
+            Candidate::CompleteCase => Ok(self
+                .run(Method::CompleteCase, self.folds, observer)?
+                .map(|learnt| Learnt { phi: constant, ..learnt })),
             Candidate::Pl => Ok(self
                 .run(Method::Classical, self.settings, observer)?
                 .map(|learnt| Learnt { phi: constant, ..learnt })),
@@ -164,16 +177,21 @@ impl Setting<'_> {
             },
             Candidate::Meg => self.run(Method::MomentsGradient, self.settings, observer),
             Candidate::Me => self.run(Method::Moments, self.settings, observer),
-            Candidate::Ours | Candidate::OursAdjusted | Candidate::OursImputed => {
+            Candidate::Ours | Candidate::OursEnsemble | Candidate::OursAdjusted | Candidate::OursImputed => {
                 let again = self.cross_fitted.get().map_or(0.0, |fitted| fitted.seconds);
                 if self.cross_fitted.get().is_none() {
-                    let Some(fitted) = self.cross_fit(&short, observer)? else { return Ok(None) };
+                    let Some(fitted) = self.cross_fit(observer)? else { return Ok(None) };
                     let _ = self.cross_fitted.set(fitted);
                 }
                 let Some(fitted) = self.cross_fitted.get() else { return Ok(None) };
                 let phi = fitted.phi.clone();
                 let learnt = match candidate {
                     Candidate::Ours => self.run(Method::Given(phi), self.settings, observer),
+                    Candidate::OursEnsemble => {
+                        let test_scores = fitted.test_scores.clone();
+                        let chosen_epoch = self.folds.epochs;
+                        Ok(Some(Learnt { test_scores, phi, chosen_epoch, seconds_before: 0.0 }))
+                    }
                     Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings, observer),
                     _ => {
                         let targets = Some(&fitted.targets[..]);
@@ -207,6 +225,25 @@ impl Setting<'_> {
         settings: &TrainSettings,
         observer: &mut dyn Observer,
     ) -> Result<Option<Learnt>, ReproduceError> {
+        let Some(trained) = self.train(method, consistency, targets, settings, observer)? else { return Ok(None) };
+        let test: Vec<usize> = (0..self.masked.test.len()).collect();
+        Ok(Some(Learnt {
+            test_scores: logits(&trained.network, &self.masked.test, &test) / trained.temperature,
+            phi: trained.mechanism.phi().to_vec(),
+            chosen_epoch: trained.chosen_epoch,
+            seconds_before: 0.0,
+        }))
+    }
+
+    /// `None` if it was stopped.
+    fn train(
+        &self,
+        method: Method,
+        consistency: &dyn Consistency,
+        targets: Option<&[f32]>,
+        settings: &TrainSettings,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Trained<Network>>, ReproduceError> {
         let masked = self.masked;
         let by = self.experiment.choose_by;
         let validation = Validation { by, examples: &masked.validation, classes: &masked.validation_classes };
@@ -224,38 +261,51 @@ impl Setting<'_> {
         let shape = masked.train.shape();
         let network = self.experiment.network.build(shape, masked.labels.n_classes(), settings.seed, &device::cpu())?;
         let trained = train(network, &job, observer)?;
-        if trained.ended == Ended::Interrupted {
-            return Ok(None);
-        }
-        Ok(Some(Learnt {
-            network: trained.network,
-            temperature: trained.temperature,
-            phi: trained.mechanism.phi().to_vec(),
-            chosen_epoch: trained.chosen_epoch,
-            seconds_before: 0.0,
-        }))
+        Ok((trained.ended != Ended::Interrupted).then_some(trained))
+    }
+
+    /// The network of Algorithm 1; `None` if it was stopped.
+    pub(crate) fn algorithm_1(&self, observer: &mut dyn Observer) -> Result<Option<Network>, ReproduceError> {
+        let consistency = self.experiment.consistency.method();
+        let trained = self.train(Method::Likelihood, consistency, None, self.settings, observer)?;
+        Ok(trained.map(|trained| trained.network))
+    }
+
+    /// What the networks of the folds say, and the folds; `None` if it was stopped.
+    pub(crate) fn fold_posteriors(
+        &self,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(FoldScores, FoldPlan)>, ReproduceError> {
+        let labels: &Labels = &self.masked.labels;
+        let plan = FoldPlan::for_labels(labels, 5, self.folds.seed)?;
+        let device = device::cpu();
+        let folds = CrossFit {
+            architecture: &self.experiment.network,
+            settings: self.folds,
+            device: &device,
+            beyond: Some(&self.masked.test),
+            stop: Some(self.stop),
+        };
+        let raw = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)?;
+        Ok(raw.map(|raw| (raw, plan)))
     }
 
     /// phi by label shift from cross-fitted, calibrated posteriors, and what they say of unlabelled rows:
     /// p(y | x, r = 0) ∝ p(y | x, r = 1) (1 − phi_y)/phi_y. `None` if it was stopped.
-    fn cross_fit(
-        &self,
-        settings: &TrainSettings,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<CrossFitted>, ReproduceError> {
+    fn cross_fit(&self, observer: &mut dyn Observer) -> Result<Option<CrossFitted>, ReproduceError> {
         let start = Instant::now();
-        let labels: &Labels = &self.masked.labels;
-        let plan = FoldPlan::for_labels(labels, 5, settings.seed)?;
-        let device = device::cpu();
-        let folds =
-            CrossFit { architecture: &self.experiment.network, settings, device: &device, stop: Some(self.stop) };
-        let Some(raw) = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)? else { return Ok(None) };
-        let (estimate, ensemble) = raw.label_shift(labels)?;
-        let phi = estimate.phi.as_slice().to_vec();
+        let Some((raw, _)) = self.fold_posteriors(observer)? else { return Ok(None) };
+        let shifted = raw.label_shift(&self.masked.labels)?;
+        let phi = shifted.estimate.phi.as_slice().to_vec();
         let believed: Vec<f64> = phi.iter().map(|phi| phi.min(LARGEST_PHI)).collect();
+        let ensemble = &shifted.ensemble;
         let guesses = (0..ensemble.len()).filter_map(|row| ensemble.given_unlabelled(row, &believed));
         let targets = guesses.flatten().map(|p| p as f32).collect();
-        Ok(Some(CrossFitted { phi, targets, seconds: start.elapsed().as_secs_f64() }))
+        // p(y | x) ∝ p(y | x, r = 1) / phi_y
+        let log_phi: Array1<f64> = phi.iter().map(|phi| phi.ln()).collect();
+        let test = shifted.beyond.expect("test rows were scored");
+        let test_scores = test.view().mapv(|p| p.max(f64::MIN_POSITIVE).ln()) - &log_phi;
+        Ok(Some(CrossFitted { phi, targets, test_scores, seconds: start.elapsed().as_secs_f64() }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
+use crate::informative::{test_draws, test_table};
 use crate::run::{Outcome, results};
 use crate::summary::{Summary, summarise, table};
 use std::fmt::Write as _;
@@ -25,8 +26,38 @@ pub fn page(out: &Path) -> Result<String, ReproduceError> {
                 section(&mut page, &experiment, protocol, first, &summarise(&outcomes));
             }
         }
+        let draws = test_draws(&experiment, out)?;
+        if let Some(first) = draws.first() {
+            let _ = write!(page, "\n## {}: are labels informative?\n\n", experiment.title);
+            let _ = writeln!(
+                page,
+                "{} labels, drawn at random and by the mechanism above. The likelihood ratio is the paper's, eq:stattest_ll \
+                 at the network of Algorithm 1 ({} epochs) against chi-square; the other is what `mnar fit` reports: \
+                 r permuted over the scores of networks of {} epochs within the five folds of a cross-fit.\n",
+                first.labelled.iter().sum::<usize>(),
+                first.settings.epochs,
+                first.folds.epochs,
+            );
+            markdown(&mut page, &test_table(&draws));
+            if !experiment.test_remark.is_empty() {
+                let _ = writeln!(page, "\n{}", one_line(&experiment.test_remark));
+            }
+        }
     }
     Ok(page)
+}
+
+fn markdown(page: &mut String, lines: &[Vec<String>]) {
+    for (i, line) in lines.iter().enumerate() {
+        let _ = writeln!(page, "| {} |", line.join(" | "));
+        if i == 0 {
+            let _ = writeln!(page, "|{}", "---|".repeat(line.len()));
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn section(page: &mut String, experiment: &Experiment, protocol: Protocol, first: &Outcome, summaries: &[Summary]) {
@@ -42,15 +73,9 @@ fn section(page: &mut String, experiment: &Experiment, protocol: Protocol, first
         settings.batch_labelled,
         settings.batch_unlabelled,
         first.computed_on,
-        experiment.remark.split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&experiment.remark)
     );
-    let lines = table(experiment, summaries);
-    for (i, line) in lines.iter().enumerate() {
-        let _ = writeln!(page, "| {} |", line.join(" | "));
-        if i == 0 {
-            let _ = writeln!(page, "|{}", "---|".repeat(line.len()));
-        }
-    }
+    markdown(page, &table(experiment, summaries));
     let _ = writeln!(page, "\nTest accuracy of every class, %, and phi (mean over seeds):\n");
     let classes = first.phi.len();
     let _ = writeln!(page, "| | {} |", (0..classes).map(|k| k.to_string()).collect::<Vec<_>>().join(" | "));

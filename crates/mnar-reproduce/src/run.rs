@@ -1,12 +1,13 @@
 //! Runs an experiment: one file a method and seed, and what is there is not run again.
 
-use crate::data::{Masked, Source};
+use crate::data::{Labelling, Masked, Source};
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
 use crate::method::{Candidate, Learnt, Setting};
 use mnar::Phi;
 use mnar_data::AtomicFile;
-use mnar_train::{InputShape, Observer, TrainSettings, device, logits, weighted_scores};
+use mnar_train::{InputShape, Observer, TrainSettings, device, weighted_scores};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::io::Write;
@@ -53,6 +54,9 @@ pub struct Outcome {
     pub version: String,
     /// How the network was trained.
     pub settings: TrainSettings,
+    /// How the networks that see labelled rows only were trained, where the method has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<TrainSettings>,
 }
 
 /// What the command line changes in an experiment.
@@ -95,17 +99,29 @@ pub fn run(
     let mut outcomes = Vec::new();
     let of = seeds as usize * methods.len();
     for seed in 0..seeds {
-        let masked = source.mask(experiment, seed)?;
+        let masked = source.mask(experiment, Labelling::Informative, seed)?;
         let mut settings = TrainSettings { seed, ..experiment.train.clone() };
         settings.epochs = overrides.epochs.unwrap_or(settings.epochs);
+        let mut folds = TrainSettings { seed, ..experiment.folds.clone() };
         if let InputShape::Image(shape) = masked.train.shape() {
             settings.augment = experiment.augment.views(shape);
+            folds.augment = settings.augment.clone();
         }
-        let setting =
-            Setting { experiment, masked: &masked, settings: &settings, protocol, stop, cross_fitted: OnceCell::new() };
+        let setting = Setting {
+            experiment,
+            masked: &masked,
+            settings: &settings,
+            folds: &folds,
+            protocol,
+            stop,
+            cross_fitted: OnceCell::new(),
+        };
         for &method in &methods {
             let path = folder.join(format!("{}-{seed}.json", method.name()));
-            let outcome = match read(&path)?.filter(|outcome| outcome.settings == settings) {
+            let same = |outcome: &Outcome| {
+                outcome.settings == settings && outcome.folds.as_ref().is_none_or(|their| *their == folds)
+            };
+            let outcome = match read::<Outcome>(&path)?.filter(same) {
                 Some(outcome) => outcome,
                 None => {
                     progress.begins(method, seed, outcomes.len(), of);
@@ -148,16 +164,15 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
         computed_on: device::name(&device::cpu())?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: setting.settings.clone(),
+        folds: method.sees_labelled_only().then(|| setting.folds.clone()),
     })
 }
 
 /// Accuracy, log-loss and accuracy of every class on the test rows.
 fn test(learnt: &Learnt, masked: &Masked) -> (f64, f64, Vec<f64>) {
-    let all: Vec<usize> = (0..masked.test_classes.len()).collect();
-    let scores = logits(&learnt.network, &masked.test, &all);
     let of = |counts: &dyn Fn(usize) -> bool| {
         let rows = masked.test_classes.iter().map(|&class| (class, f64::from(u8::from(counts(class)))));
-        weighted_scores(&scores, &rows.collect::<Vec<_>>(), learnt.temperature)
+        weighted_scores(&learnt.test_scores, &rows.collect::<Vec<_>>(), 1.0)
     };
     let (log_loss, accuracy) = of(&|_| true);
     let per_class = (0..masked.labels.n_classes()).map(|k| of(&|class| class == k).1).collect();
@@ -170,7 +185,7 @@ pub fn results(experiment: &Experiment, protocol: Protocol, out: &Path) -> Resul
     let mut outcomes = Vec::new();
     for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "json") {
-            outcomes.extend(read(&entry.path())?);
+            outcomes.extend(read::<Outcome>(&entry.path())?);
         }
     }
     let place = |outcome: &Outcome| experiment.methods.iter().position(|method| *method == outcome.method);
@@ -179,7 +194,7 @@ pub fn results(experiment: &Experiment, protocol: Protocol, out: &Path) -> Resul
     Ok(outcomes)
 }
 
-fn read(path: &Path) -> Result<Option<Outcome>, ReproduceError> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReproduceError> {
     match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| ReproduceError::BadFile {
             path: path.to_owned(),
@@ -190,7 +205,7 @@ fn read(path: &Path) -> Result<Option<Outcome>, ReproduceError> {
     }
 }
 
-fn write(path: &Path, outcome: &Outcome) -> Result<(), ReproduceError> {
+pub(crate) fn write<T: Serialize>(path: &Path, outcome: &T) -> Result<(), ReproduceError> {
     let text = serde_json::to_string_pretty(outcome)
         .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
     write_text(path, &format!("{text}\n"))

@@ -24,6 +24,8 @@ pub struct CrossFit<'a> {
     pub settings: &'a TrainSettings,
     /// Where it lives.
     pub device: &'a Device,
+    /// Rows outside the data set, to be scored as well.
+    pub beyond: Option<&'a Examples>,
     /// Set from outside to stop.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -37,15 +39,29 @@ pub struct CrossFitted {
     /// The same for labelled rows; for an unlabelled row, whose label no network has seen, by all of them together
     /// (means of logits). The better guess.
     pub ensemble: Posteriors,
+    /// Of the rows outside the data set, by all networks together.
+    pub beyond: Option<Posteriors>,
+}
+
+/// What follows from cross-fitted posteriors by label shift.
+#[derive(Clone, Debug)]
+pub struct LabelShifted {
+    /// The mechanism.
+    pub estimate: PhiEstimate,
+    /// [`CrossFitted::ensemble`], calibrated.
+    pub ensemble: Posteriors,
+    /// [`CrossFitted::beyond`], calibrated.
+    pub beyond: Option<Posteriors>,
 }
 
 impl CrossFitted {
     /// phi by label shift from the calibrated posteriors, and the ensemble calibrated in the same way.
-    pub fn label_shift(&self, labels: &Labels) -> Result<(PhiEstimate, Posteriors), TrainError> {
+    pub fn label_shift(&self, labels: &Labels) -> Result<LabelShifted, TrainError> {
         let calibration = Calibration::default().fit(&Sample::new(&self.posteriors, labels)?)?;
         let calibrated = calibration.apply(&self.posteriors)?;
         let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?;
-        Ok((estimate, calibration.apply(&self.ensemble)?))
+        let beyond = self.beyond.as_ref().map(|beyond| calibration.apply(beyond)).transpose()?;
+        Ok(LabelShifted { estimate, ensemble: calibration.apply(&self.ensemble)?, beyond })
     }
 }
 
@@ -62,6 +78,8 @@ impl CrossFit<'_> {
     ) -> Result<Option<CrossFitted>, TrainError> {
         let unlabelled: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
         let mut together = Array2::<f64>::zeros((unlabelled.len(), labels.n_classes()));
+        let outside: Vec<usize> = (0..self.beyond.map_or(0, Examples::len)).collect();
+        let mut beyond = Array2::<f64>::zeros((outside.len(), labels.n_classes()));
         let mut folds = 0.0;
         let mut scores = Array2::zeros((labels.len(), labels.n_classes()));
         for (fold, members) in plan.members().into_iter().enumerate() {
@@ -91,13 +109,19 @@ impl CrossFit<'_> {
                 scores.row_mut(row).assign(&values);
             }
             together += &logits(&trained.network, examples, &unlabelled);
+            if let Some(examples) = self.beyond {
+                beyond += &logits(&trained.network, examples, &outside);
+            }
             folds += 1.0;
         }
         let posteriors = Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)?;
         for (&row, values) in unlabelled.iter().zip(together.rows()) {
             scores.row_mut(row).assign(&(&values / folds));
         }
-        Ok(Some(CrossFitted { posteriors, ensemble: Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)? }))
+        let ensemble = Posteriors::from_logits(scores.view(), PosteriorKind::Labelled)?;
+        let mean = |scores: Array2<f64>| Posteriors::from_logits((scores / folds).view(), PosteriorKind::Labelled);
+        let beyond = self.beyond.map(|_| mean(beyond)).transpose()?;
+        Ok(Some(CrossFitted { posteriors, ensemble, beyond }))
     }
 }
 

@@ -159,7 +159,13 @@ fn an_ensemble_helps_unlabelled_rows_only() {
     let settings = TrainSettings { epochs: 10, ..Default::default() };
     let plan = FoldPlan::for_labels(&labels, 3, 0).unwrap();
     let device = device::cpu();
-    let folds = CrossFit { architecture: &Architecture::Linear, settings: &settings, device: &device, stop: None };
+    let folds = CrossFit {
+        architecture: &Architecture::Linear,
+        settings: &settings,
+        device: &device,
+        beyond: None,
+        stop: None,
+    };
     let fitted = folds.run(&examples, &labels, &plan, &|_| None, &mut ()).unwrap().unwrap();
     let y = mnar_data::samples::digits().y;
     let mut loss = [0.0, 0.0];

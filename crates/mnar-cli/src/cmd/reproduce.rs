@@ -9,9 +9,12 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use mnar_data::AtomicFile;
 use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, page, run as reproduce};
+use mnar_reproduce::{Labelling, TestDraw, TestProgress, run_tests, test_table};
 use mnar_reproduce::{Outcome as Reached, Summary, results, short_table, summarise, write_figures};
 use mnar_train::{Observer, device};
 use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     if let (Some(name), Some(data)) = (&args.experiment, &args.data) {
@@ -24,16 +27,13 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
             ProtocolName::Real => Protocol::Real,
         };
         let stop = stop_on_ctrl_c()?;
+        if args.test {
+            return tests(args, &experiment, &overrides, data, &stop);
+        }
         let mut terminal = Terminal::new(args.quiet);
         let outcomes = reproduce(&experiment, &overrides, protocol, data, &args.out, &stop, &mut terminal)?;
         terminal.bar.finish_and_clear();
-        let Some(outcomes) = outcomes else {
-            eprintln!(
-                "stopped; finished runs are in {}.\nGo on with the same command.",
-                args.out.join(&experiment.name).display()
-            );
-            return Ok(Outcome::Interrupted);
-        };
+        let Some(outcomes) = outcomes else { return Ok(stopped(args, &experiment)) };
         let folder = args.out.join(&experiment.name).join(protocol.name());
         let summaries = summarise(&outcomes);
         let seeds = summaries.iter().map(|summary| summary.seeds).max().unwrap_or(0);
@@ -54,6 +54,29 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         println!("wrote {}", path.display());
     }
     Ok(Outcome::Done)
+}
+
+/// The tests of informative labels.
+fn tests(
+    args: &ReproduceArgs,
+    experiment: &Experiment,
+    overrides: &Overrides,
+    data: &Path,
+    stop: &AtomicBool,
+) -> Result<Outcome> {
+    let mut terminal = Terminal::new(args.quiet);
+    let draws = run_tests(experiment, overrides, data, &args.out, stop, &mut terminal)?;
+    terminal.bar.finish_and_clear();
+    let Some(draws) = draws else { return Ok(stopped(args, experiment)) };
+    println!("{}: are labels informative?\n", experiment.title);
+    print_table(&test_table(&draws));
+    Ok(Outcome::Done)
+}
+
+fn stopped(args: &ReproduceArgs, experiment: &Experiment) -> Outcome {
+    let folder = args.out.join(&experiment.name);
+    eprintln!("stopped; finished runs are in {}.\nGo on with the same command.", folder.display());
+    Outcome::Interrupted
 }
 
 fn candidates(names: &[String]) -> Result<Vec<Candidate>> {
@@ -129,6 +152,30 @@ impl Progress for Terminal {
             outcome.log_loss,
             outcome.phi_error,
             outcome.seconds
+        );
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("{line}"));
+        }
+    }
+
+    fn observer(&mut self) -> &mut dyn Observer {
+        self
+    }
+}
+
+impl TestProgress for Terminal {
+    fn begins(&mut self, labelling: Labelling, seed: u64, done: usize, of: usize) {
+        self.bar.set_prefix(format!("{}/{of} {}, seed {seed}", done + 1, labelling.title()));
+    }
+
+    fn ended(&mut self, draw: &TestDraw) {
+        let line = format!(
+            "{:<12} seed {}  p by likelihood ratio {:.4}, by permutation {:.4}  {:.0} s",
+            draw.labelling.title(),
+            draw.seed,
+            draw.likelihood_ratio.p_value,
+            draw.permutation.p_value,
+            draw.seconds
         );
         if !self.quiet {
             self.bar.suspend(|| eprintln!("{line}"));

@@ -66,10 +66,15 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
 fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi, Failure> {
     let device = Device::flex().autodiff();
     let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
-    let folds =
-        CrossFit { architecture: setting.architecture, settings: setting.fold_settings, device: &device, stop: None };
+    let folds = CrossFit {
+        architecture: setting.architecture,
+        settings: setting.fold_settings,
+        device: &device,
+        beyond: None,
+        stop: None,
+    };
     let fitted = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.ok_or("stopped")?;
-    Ok(fitted.label_shift(setting.labels)?.0.phi)
+    Ok(fitted.label_shift(setting.labels)?.estimate.phi)
 }
 
 /// Accuracy and log-loss of a network.

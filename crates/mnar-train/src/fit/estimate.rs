@@ -144,6 +144,7 @@ fn cross_fit_network(
         architecture: &context.settings.architecture,
         settings: &context.settings.fold_train,
         device: context.device,
+        beyond: None,
         stop: context.stop,
     };
     let checkpoint = |fold: usize| Some(context.checkpoints.plan(&format!("fold-{fold}")));

@@ -1,0 +1,231 @@
+//! The paper's check of its test: does it tell labels that are missing at random from informative ones? Beside its
+//! likelihood ratio, the test that `auto` chooses.
+
+use crate::data::{Labelling, Source};
+use crate::error::ReproduceError;
+use crate::experiment::{Experiment, Protocol};
+use crate::method::Setting;
+use crate::run::{Overrides, read, write};
+use mnar::Solver;
+use mnar::test::{PermutationTest, likelihood_ratio};
+use mnar::{PosteriorKind, Sample};
+use mnar_train::crossfit::score;
+use mnar_train::{InputShape, Observer, TrainSettings};
+use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// The tests of one draw of labels.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TestDraw {
+    /// The experiment.
+    pub experiment: String,
+    /// How labels were hidden.
+    pub labelling: Labelling,
+    /// Of the mask and of training.
+    pub seed: u64,
+    /// Labelled rows of every class.
+    pub labelled: Vec<usize>,
+    /// The paper's: eq:stattest_ll at the theta of Algorithm 1, against chi-square.
+    pub likelihood_ratio: TestValue,
+    /// Ours: permutation within the folds of a cross-fit.
+    pub permutation: TestValue,
+    /// Both, with the networks behind them.
+    pub seconds: f64,
+    /// How the network of Algorithm 1 was trained.
+    pub settings: TrainSettings,
+    /// How the networks of the folds were trained.
+    pub folds: TrainSettings,
+}
+
+/// A statistic and its p-value.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TestValue {
+    /// The statistic.
+    pub statistic: f64,
+    /// Its p-value.
+    pub p_value: f64,
+}
+
+impl From<mnar::test::TestResult> for TestValue {
+    fn from(result: mnar::test::TestResult) -> Self {
+        Self { statistic: result.statistic, p_value: result.p_value }
+    }
+}
+
+/// Draws labels at random and by the experiment's mechanism, and tests each; `None` if it was stopped. One file a draw
+/// below `out`; what is there is not drawn again.
+pub fn run_tests(
+    experiment: &Experiment,
+    overrides: &Overrides,
+    data: &Path,
+    out: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn TestProgress,
+) -> Result<Option<Vec<TestDraw>>, ReproduceError> {
+    let draws = overrides.seeds.unwrap_or(TEST_DRAWS);
+    let folder = out.join(&experiment.name).join(FOLDER);
+    let source = Source::read(experiment, data)?;
+    experiment.check_classes(source.n_classes())?;
+    std::fs::create_dir_all(&folder).map_err(|why| ReproduceError::Io { path: folder.clone(), why })?;
+    let mut tested = Vec::new();
+    for labelling in [Labelling::AtRandom, Labelling::Informative] {
+        for seed in 0..draws {
+            let masked = source.mask(experiment, labelling, seed)?;
+            // The test may not lean on rows with the true class shares, and has no use for an early stop.
+            let mut settings = TrainSettings { seed, validation: 0.0, ..experiment.train.clone() };
+            settings.epochs = overrides.epochs.unwrap_or(settings.epochs);
+            let mut folds = TrainSettings { seed, ..experiment.folds.clone() };
+            if let InputShape::Image(shape) = masked.train.shape() {
+                settings.augment = experiment.augment.views(shape);
+                folds.augment = settings.augment.clone();
+            }
+            let path = folder.join(format!("{}-{seed}.json", labelling.name()));
+            let same = |draw: &TestDraw| draw.settings == settings && draw.folds == folds;
+            let draw = match read::<TestDraw>(&path)?.filter(same) {
+                Some(draw) => draw,
+                None => {
+                    progress.begins(labelling, seed, tested.len(), 2 * draws as usize);
+                    let setting = Setting {
+                        experiment,
+                        masked: &masked,
+                        settings: &settings,
+                        folds: &folds,
+                        protocol: Protocol::Real,
+                        stop,
+                        cross_fitted: OnceCell::new(),
+                    };
+                    let Some(draw) = test(&setting, labelling, progress.observer())? else { return Ok(None) };
+                    write(&path, &draw)?;
+                    draw
+                }
+            };
+            progress.ended(&draw);
+            tested.push(draw);
+        }
+    }
+    Ok(Some(tested))
+}
+
+/// Hears how it goes on.
+pub trait TestProgress: Observer {
+    /// A draw starts.
+    fn begins(&mut self, labelling: Labelling, seed: u64, done: usize, of: usize);
+    /// It is done, now or in an earlier call.
+    fn ended(&mut self, draw: &TestDraw);
+    /// For handing on to the trainer.
+    fn observer(&mut self) -> &mut dyn Observer;
+}
+
+fn test(
+    setting: &Setting<'_>,
+    labelling: Labelling,
+    observer: &mut dyn Observer,
+) -> Result<Option<TestDraw>, ReproduceError> {
+    let start = Instant::now();
+    let labels = &setting.masked.labels;
+    let Some(network) = setting.algorithm_1(observer)? else { return Ok(None) };
+    let population = score(&network, &setting.masked.train, 1.0, PosteriorKind::Population)?;
+    let ratio = likelihood_ratio(&Sample::new(&population, labels)?, &Solver::default())?;
+    let Some((raw, plan)) = setting.fold_posteriors(observer)? else { return Ok(None) };
+    let seed = setting.settings.seed;
+    let permutation =
+        PermutationTest { seed, ..Default::default() }.run(&Sample::new(&raw.posteriors, labels)?, &plan)?;
+    Ok(Some(TestDraw {
+        experiment: setting.experiment.name.clone(),
+        labelling,
+        seed,
+        labelled: labels.counts().to_vec(),
+        likelihood_ratio: ratio.into(),
+        permutation: permutation.into(),
+        seconds: start.elapsed().as_secs_f64(),
+        settings: setting.settings.clone(),
+        folds: setting.folds.clone(),
+    }))
+}
+
+/// All draws of an experiment below `out`.
+pub fn test_draws(experiment: &Experiment, out: &Path) -> Result<Vec<TestDraw>, ReproduceError> {
+    let folder = out.join(&experiment.name).join(FOLDER);
+    let mut draws = Vec::new();
+    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "json") {
+            draws.extend(read::<TestDraw>(&entry.path())?);
+        }
+    }
+    draws.sort_by_key(|draw| (draw.labelling, draw.seed));
+    Ok(draws)
+}
+
+/// As many draws as the paper's.
+const TEST_DRAWS: u64 = 10;
+const FOLDER: &str = "test";
+const LEVEL: f64 = 0.05;
+
+/// Lines of cells: a heading, and one line a way of labelling and test.
+pub fn test_table(draws: &[TestDraw]) -> Vec<Vec<String>> {
+    type Pick = fn(&TestDraw) -> f64;
+    let tests: [(&str, Pick); 2] = [
+        ("likelihood ratio (paper)", |draw| draw.likelihood_ratio.p_value),
+        ("permutation (auto)", |draw| draw.permutation.p_value),
+    ];
+    let heading = ["labels", "draws", "test", "rejected at 5%", "median p", "smallest p", "largest p"];
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    for labelling in [Labelling::AtRandom, Labelling::Informative] {
+        for (name, pick) in tests {
+            let mut p: Vec<f64> = draws.iter().filter(|draw| draw.labelling == labelling).map(pick).collect();
+            if p.is_empty() {
+                continue;
+            }
+            p.sort_by(f64::total_cmp);
+            let rejected = p.iter().filter(|p| **p <= LEVEL).count();
+            let middle = (p[(p.len() - 1) / 2] + p[p.len() / 2]) / 2.0;
+            lines.push(vec![
+                labelling.title().to_owned(),
+                p.len().to_string(),
+                name.to_owned(),
+                format!("{rejected} of {}", p.len()),
+                p_text(middle),
+                p_text(p[0]),
+                p_text(p[p.len() - 1]),
+            ]);
+        }
+    }
+    lines
+}
+
+fn p_text(p: f64) -> String {
+    if p < 1e-4 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_counts_rejections() {
+        let draw = |labelling, seed, p| TestDraw {
+            experiment: "x".into(),
+            labelling,
+            seed,
+            labelled: vec![1, 1],
+            likelihood_ratio: TestValue { statistic: 1.0, p_value: p },
+            permutation: TestValue { statistic: 1.0, p_value: 0.5 },
+            seconds: 1.0,
+            settings: TrainSettings::default(),
+            folds: TrainSettings::default(),
+        };
+        let draws = [
+            draw(Labelling::AtRandom, 0, 0.04),
+            draw(Labelling::AtRandom, 1, 0.06),
+            draw(Labelling::Informative, 0, 1e-9),
+        ];
+        let table = test_table(&draws);
+        assert_eq!(table.len(), 5);
+        assert_eq!(table[1][3..], ["1 of 2", "0.0500", "0.0400", "0.0600"].map(str::to_owned));
+        assert_eq!(table[3][3..], ["1 of 1", "<0.0001", "<0.0001", "<0.0001"].map(str::to_owned));
+        assert_eq!(table[4][3], "0 of 1");
+    }
+}
