@@ -31,6 +31,40 @@ pub(crate) enum Command {
     Simulate(SimulateArgs),
     /// Run an experiment of the paper again: its table, ours beside theirs
     Reproduce(ReproduceArgs),
+    /// Draw the report of a run again, and its figures for a paper
+    Report(ReportArgs),
+    /// Completions for a shell, to standard output
+    Completions(CompletionsArgs),
+    /// The manual page, to standard output
+    Man,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar report patients-run
+  mnar report patients-run --figures figures --output patients.html")]
+pub(crate) struct ReportArgs {
+    /// The folder of a run of `mnar fit` or `mnar demo`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The page, in place of report.html in the run's folder
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write every figure as SVG into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar completions bash > ~/.local/share/bash-completion/completions/mnar
+  mnar completions zsh > ~/.zfunc/_mnar")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// An experiment, and what to change in it.
@@ -286,6 +320,10 @@ pub(crate) struct DemoArgs {
     /// The sample
     #[arg(long, value_enum, default_value_t = Dataset::Digits)]
     pub(crate) dataset: Dataset,
+
+    /// The folder of the report
+    #[arg(long, value_name = "DIR", default_value = "mnar-demo")]
+    pub(crate) out: PathBuf,
 
     /// Seed of every draw
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -8,7 +8,6 @@ mod input;
 mod interrupt;
 mod output;
 mod plan;
-mod table;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -37,6 +36,9 @@ fn main() -> ExitCode {
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
         Command::Fit(args) => (Some(args.data.data.clone()), cmd::fit::run(*args)),
         Command::Predict(args) => (Some(args.data.clone()), cmd::predict::run(args)),
+        Command::Report(args) => (None, cmd::report::run(&args)),
+        Command::Completions(args) => (None, cmd::shell::completions(args.shell)),
+        Command::Man => (None, cmd::shell::man()),
         Command::Reproduce(args) => (None, cmd::reproduce::run(&args)),
         Command::Simulate(args) => (Some(args.table.clone()), cmd::simulate::run(args)),
     };

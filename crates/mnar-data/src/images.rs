@@ -1,6 +1,8 @@
 //! Images of one shape, as bytes.
 
 use crate::error::DataError;
+use image::ImageEncoder as _;
+use image::codecs::png::PngEncoder;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -102,6 +104,22 @@ impl Images {
         &self.pixels
     }
 
+    /// Image `i` as a PNG file; of a volume the middle slice; `None` for a number of channels that PNG has not.
+    pub fn png(&self, i: usize) -> Option<Vec<u8>> {
+        let ImageShape { depth, height, width, channels } = self.shape;
+        let colours = match channels {
+            1 => image::ExtendedColorType::L8,
+            3 => image::ExtendedColorType::Rgb8,
+            _ => return None,
+        };
+        let slice = height * width * channels;
+        let pixels = self.pixels(i).get(depth / 2 * slice..)?.get(..slice)?;
+        let (width, height) = (u32::try_from(width).ok()?, u32::try_from(height).ok()?);
+        let mut file = Vec::new();
+        PngEncoder::new(&mut file).write_image(pixels, width, height, colours).ok()?;
+        Some(file)
+    }
+
     pub(crate) fn into_pixels(self) -> Vec<u8> {
         self.pixels
     }
@@ -119,5 +137,20 @@ impl Images {
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} images, {}", self.len(), self.shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_png_holds_the_same_pixels_and_a_volume_shows_its_middle() {
+        let volume = ImageShape { depth: 3, height: 1, width: 2, channels: 1 };
+        let images = Images::new(volume, vec![0, 1, 20, 30, 4, 5], "x").unwrap();
+        let png = image::load_from_memory(&images.png(0).unwrap()).unwrap();
+        assert_eq!(png.to_luma8().into_raw(), [20, 30]);
+        let four = Images::new(ImageShape::flat(1, 1, 4), vec![0; 4], "x").unwrap();
+        assert!(four.png(0).is_none());
     }
 }

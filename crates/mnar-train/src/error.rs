@@ -14,6 +14,9 @@ pub enum TrainError {
     /// From the choice of the CPU's kernels.
     #[error(transparent)]
     Kernels(#[from] mnar_kernels::UnknownIsa),
+    /// From the report.
+    #[error(transparent)]
+    Report(#[from] mnar_report::ReportError),
     /// A setting outside its range.
     #[error("{name} is {value}, but must be {range}")]
     Setting {

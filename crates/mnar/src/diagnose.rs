@@ -7,25 +7,31 @@ use crate::mixture::LogMixture;
 use crate::rows::{Rows, Sample};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// How well the classifier tells the classes apart, which is what identifies phi. The fixed-theta Fisher matrix
 /// cannot show it: its label counts alone make it positive definite.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identifiability {
     /// Condition number of the label-shift information, in units of each class's share.
     pub condition: f64,
     /// Smallest singular value of the soft confusion matrix, columns summing to 1: 1 is perfect, 0 is blind.
     pub smallest_singular_value: f64,
     /// The largest standard error of logit(phi_k) for this classifier and these rows; NaN without a covariance.
+    #[serde(deserialize_with = "nan_where_null")]
     pub largest_logit_se: f64,
     /// The verdict.
     pub verdict: Verdict,
 }
 
+/// JSON has no NaN: it is written as null.
+fn nan_where_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
 /// A plain-words verdict on identifiability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The classes are told apart well.
@@ -99,8 +105,74 @@ pub fn effective_sample_size(counts: &[f64], phi: &crate::Phi) -> f64 {
     sum(1).powi(2) / sum(2)
 }
 
+/// Labelled rows of about the same confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReliabilityBin {
+    /// Rows.
+    pub rows: usize,
+    /// The mean probability of the most probable class.
+    pub confidence: f64,
+    /// The share that is right.
+    pub accuracy: f64,
+}
+
+/// How often the classifier is right, by how sure it is: labelled rows in `bins` bins of equal width, empty ones left
+/// out. The rows must not have been trained on.
+///
+/// ```
+/// # use mnar::{Labels, PosteriorKind, Posteriors, Sample, diagnose::reliability};
+/// # use ndarray::arr2;
+/// let p = Posteriors::new(arr2(&[[0.9, 0.1], [0.92, 0.08], [0.4, 0.6], [0.5, 0.5]]), PosteriorKind::Labelled)?;
+/// let labels = Labels::from_values(vec![Some("a"), Some("b"), Some("b"), None])?;
+/// let bins = reliability(&Sample::new(&p, &labels)?, 10);
+/// assert_eq!((bins.len(), bins[1].rows, bins[1].accuracy), (2, 2, 0.5));
+/// # Ok::<(), mnar::Error>(())
+/// ```
+pub fn reliability(sample: &Sample<'_>, bins: usize) -> Vec<ReliabilityBin> {
+    let mut sums = vec![(0usize, 0.0, 0usize); bins.max(1)];
+    for (row, class) in sample.labels().labelled() {
+        let (top, confidence) = most_probable(sample, row);
+        let place = ((confidence * bins as f64) as usize).min(sums.len() - 1);
+        sums[place].0 += 1;
+        sums[place].1 += confidence;
+        sums[place].2 += usize::from(top == class.index());
+    }
+    let filled = sums.into_iter().filter(|(rows, ..)| *rows > 0);
+    filled
+        .map(|(rows, confidence, right)| ReliabilityBin {
+            rows,
+            confidence: confidence / rows as f64,
+            accuracy: right as f64 / rows as f64,
+        })
+        .collect()
+}
+
+/// How many labelled rows of class k are taken for class j: `confusion(..)[k][j]`.
+///
+/// ```
+/// # use mnar::{Labels, PosteriorKind, Posteriors, Sample, diagnose::confusion};
+/// # use ndarray::arr2;
+/// let p = Posteriors::new(arr2(&[[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.5, 0.5]]), PosteriorKind::Labelled)?;
+/// let labels = Labels::from_values(vec![Some("a"), Some("b"), Some("b"), None])?;
+/// assert_eq!(confusion(&Sample::new(&p, &labels)?), [[1, 0], [1, 1]]);
+/// # Ok::<(), mnar::Error>(())
+/// ```
+pub fn confusion(sample: &Sample<'_>) -> Vec<Vec<usize>> {
+    let k = sample.n_classes();
+    let mut counts = vec![vec![0; k]; k];
+    for (row, class) in sample.labels().labelled() {
+        counts[class.index()][most_probable(sample, row).0] += 1;
+    }
+    counts
+}
+
+fn most_probable(sample: &Sample<'_>, row: usize) -> (usize, f64) {
+    let p = sample.posteriors().row(row);
+    p.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), |best, (k, p)| if p > best.1 { (k, p) } else { best })
+}
+
 /// One point of the sensitivity curve.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SensitivityPoint {
     /// Odds factor: how many times the odds of a label of the easiest row are those of the hardest row of its class.
     pub odds_factor: f64,

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::args::{ProtocolName, ReproduceArgs};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output::progress_bar;
-use crate::table::TextTable;
+use mnar_report::TextTable;
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use mnar_data::AtomicFile;

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::args::{Format, SimulateArgs};
 use crate::output;
 use crate::plan::by_class;
-use crate::table::{TextTable, number};
+use mnar_report::{TextTable, number};
 use anyhow::{Result, bail};
 use mnar::Phi;
 use serde::Serialize;

@@ -4,7 +4,6 @@ use crate::Outcome;
 use crate::args::{Format, TestArgs, TestMethod};
 use crate::input::{Input, pipeline, progress};
 use crate::output::{self, About, TestOutput, warning_lines};
-use crate::table::p_value;
 use anyhow::{Result, bail};
 use mnar::crossfit::{FoldPlan, cross_fit};
 use mnar::diagnose::labels_for_power;
@@ -16,6 +15,7 @@ use mnar::test::{
     self_masking_check,
 };
 use mnar::{Labels, Posteriors, Sample, Solver};
+use mnar_report::{most_and_least, percent, self_masking_line, verdict};
 use ndarray::Array2;
 
 pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
@@ -167,32 +167,6 @@ fn extremes(sample: &Sample<'_>) -> Result<Option<(String, String, f64)>> {
     Ok(most_and_least(sample.labels().names(), estimate.phi.as_slice()))
 }
 
-/// The class with the largest phi, the one with the smallest, and their ratio.
-pub(crate) fn most_and_least(names: &[String], phi: &[f64]) -> Option<(String, String, f64)> {
-    let order = |a: &usize, b: &usize| phi[*a].total_cmp(&phi[*b]);
-    let (most, least) = ((0..phi.len()).max_by(order)?, (0..phi.len()).min_by(order)?);
-    Some((names[most].clone(), names[least].clone(), phi[most] / phi[least]))
-}
-
-/// One sentence of verdict.
-pub(crate) fn verdict(result: &TestResult, reject: bool, level: f64, ratio: &Option<(String, String, f64)>) -> String {
-    let p = p_value(result.p_value);
-    match ratio {
-        Some((most, least, ratio)) if reject => format!(
-            "These labels are informative ({p}): class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`."
-        ),
-        _ if reject => format!("These labels are informative ({p})."),
-        _ => format!(
-            "No sign that the labels are informative ({p}): at the {} level the data agree with labels missing completely at random.",
-            percent(level)
-        ),
-    }
-}
-
-fn percent(level: f64) -> String {
-    format!("{}%", (level * 1e6).round() / 1e4)
-}
-
 /// The p-value; where the draws cannot show a smaller one, the chi-square approximation says how small it might be.
 fn p_value_line(result: &TestResult) -> String {
     let smallest = 1.0 / (1 + result.draws) as f64;
@@ -209,22 +183,9 @@ fn p_value_line(result: &TestResult) -> String {
     }
 }
 
-/// The self-masking check in one line.
-pub(crate) fn self_masking_line(check: &SelfMaskingCheck) -> String {
-    let p = p_value(check.p_value);
-    if check.p_value > 0.01 {
-        format!("self-masking (labels depend on the class alone) is believable: {p}")
-    } else {
-        let harder = if check.excess_uncertainty > 0.0 { "harder" } else { "easier" };
-        format!(
-            "self-masking is doubtful: {p}; unlabelled rows look {harder} than labelled rows of the same classes; see --sensitivity of `mnar estimate`"
-        )
-    }
-}
-
 fn text(shown: &TestOutput, ratio: &Option<(String, String, f64)>, power: Option<f64>, features: bool) -> String {
     let TestOutput { result, about, .. } = shown;
-    let mut out = format!("{}\n\n", verdict(result, shown.reject, shown.level, ratio));
+    let mut out = format!("{}\n\n", verdict(result.p_value, shown.reject, shown.level, ratio));
     let statistic = match result.df {
         Some(df) => format!("{:.3} on {df} degrees of freedom", result.statistic),
         None => format!("{:.3}", result.statistic),

@@ -5,28 +5,21 @@ use super::{Context, Reporter};
 use crate::crossfit::CrossFit;
 use crate::error::TrainError;
 use crate::examples::{Draw, Examples, View};
-use mnar::calibrate::{Bcts, Calibration};
+use mnar::calibrate::Calibration;
 use mnar::crossfit::{FoldPlan, cross_fit};
-use mnar::diagnose::{Identifiability, identifiability};
+use mnar::diagnose::{Identifiability, SensitivityPoint, confusion, identifiability, reliability, sensitivity};
 use mnar::estimate::{Estimator, LabelShift, PhiEstimate};
 use mnar::interval::Bootstrap;
 use mnar::pipeline::Pipeline;
 use mnar::test::{PermutationTest, SelfMaskingCheck, TestResult, self_masking_check};
 use mnar::{Posteriors, Sample};
+use mnar_report::{Calibration as Calibrated, IntervalKind};
 use ndarray::Array2;
-use serde::Serialize;
 
-/// How intervals were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IntervalKind {
-    /// Every replicate fits the classifier again.
-    BootstrapWithRefit,
-    /// From the information, taking the classifier as given.
-    Information,
-    /// All labels are there: nothing is estimated.
-    None,
-}
+/// Bins of the reliability diagram.
+pub const RELIABILITY_BINS: usize = 10;
+/// How many times the odds of a label of the easiest row may be those of the hardest.
+pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
 /// What cross-fitting says of the mechanism.
 #[derive(Clone, Debug)]
@@ -48,8 +41,12 @@ pub struct Estimation {
     pub self_masking: Option<SelfMaskingCheck>,
     /// Are the classes told apart?
     pub identifiability: Option<Identifiability>,
-    /// The calibration.
-    pub calibration: Option<Bcts>,
+    /// Does the classifier mean what it says?
+    pub calibration: Option<Calibrated>,
+    /// Of labelled rows out of fold: how many of class k are taken for class j.
+    pub confusion: Option<Vec<Vec<usize>>>,
+    /// How phi and the shares move when labels also depend on how easy a row is.
+    pub sensitivity: Vec<SensitivityPoint>,
     /// Share of the labelled rows that are right out of fold.
     pub out_of_fold_accuracy: Option<f64>,
 }
@@ -79,6 +76,8 @@ pub(super) fn run(
             self_masking: None,
             identifiability: None,
             calibration: None,
+            confusion: None,
+            sensitivity: Vec::new(),
             out_of_fold_accuracy: None,
         }));
     }
@@ -112,7 +111,15 @@ pub(super) fn run(
         test: Some(test),
         self_masking: self_masking_check(&sample).ok(),
         identifiability: identifiability(&sample, &estimate).ok(),
-        calibration: Some(bcts),
+        calibration: Some(Calibrated {
+            error_before: bcts.ece_before,
+            error_after: bcts.ece_after,
+            before: reliability(&Sample::new(&raw, labels)?, RELIABILITY_BINS),
+            after: reliability(&sample, RELIABILITY_BINS),
+        }),
+        confusion: Some(confusion(&sample)),
+        // A curve that cannot be had is no reason to lose the run.
+        sensitivity: sensitivity(&sample, &LabelShift::default(), &ODDS_FACTORS).unwrap_or_default(),
         out_of_fold_accuracy: Some(out_of_fold_accuracy(&raw, &sample)),
         estimate: Some(estimate),
     };

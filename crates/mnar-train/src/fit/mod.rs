@@ -11,14 +11,14 @@ use crate::error::TrainError;
 use crate::examples::{Encoding, Examples};
 use crate::mechanism::Method;
 use crate::model::Network;
-use crate::saved::{ModelDescription, save_model, to_json, write_text};
+use crate::saved::{ModelDescription, save_model, write_text};
 use crate::settings::TrainSettings;
 use crate::trainer::{Ended, Job, Observer, Trained, train};
 use burn::tensor::Device;
-pub use estimate::{Estimation, IntervalKind};
+pub use estimate::{Estimation, ODDS_FACTORS, RELIABILITY_BINS};
 use mnar::{Labels, PosteriorKind, Posteriors};
 use mnar_data::{Column, Dataset, write_table};
-pub use report::{FitReport, HeldOut, ModelReport};
+use mnar_report::Report;
 pub use settings::{ConsistencyName, CrossFitWith, FitSettings, MethodName};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -34,18 +34,38 @@ pub trait Reporter {
     fn replicate(&self, _of: usize) {}
 }
 
-/// Runs the whole of it on rows encoded so ([`Encoding::learn`]). `None` if it was stopped from outside: everything done so far is kept in `folder`, and the
-/// same call goes on from there.
+/// Where a run comes from, for its report.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// What the data are called.
+    pub title: String,
+    /// The command that makes the run again.
+    pub command: Option<String>,
+}
+
+/// Where a run computes and keeps what it finds.
+pub struct Place<'a> {
+    /// The run's folder.
+    pub folder: &'a Path,
+    /// What computes.
+    pub device: &'a Device,
+    /// Set from outside to stop.
+    pub stop: Option<&'a AtomicBool>,
+    /// For the report.
+    pub origin: Origin,
+}
+
+/// Runs the whole of it on rows encoded so ([`Encoding::learn`]). `None` if it was stopped from outside: everything done
+/// so far is kept in the folder, and the same call goes on from there.
 pub fn fit(
     dataset: Dataset,
     encoding: &Encoding,
     settings: &FitSettings,
-    folder: &Path,
-    device: &Device,
-    stop: Option<&AtomicBool>,
+    place: &Place<'_>,
     reporter: &mut (dyn Reporter + Sync),
-) -> Result<Option<FitReport>, TrainError> {
+) -> Result<Option<Report>, TrainError> {
     let start = Instant::now();
+    let Place { folder, device, stop, .. } = *place;
     let Dataset { inputs, labels, row_names, .. } = dataset;
     settings.train.check()?;
     let examples = encoding.examples(inputs)?;
@@ -91,9 +111,17 @@ pub fn fit(
         row_names.as_deref(),
         given_labels,
     )?;
-    let report =
-        FitReport::new(&context, &estimation, &debiased, baseline.as_ref(), &phi, start.elapsed().as_secs_f64())?;
-    write_text(&folder.join("report.json"), &to_json(&report, folder)?)?;
+    let models = report::Models {
+        debiased: &debiased,
+        baseline: baseline.as_ref(),
+        training_phi: &phi,
+        population: &population,
+        row_names: row_names.as_deref(),
+    };
+    let report = report::report(&context, &place.origin, &estimation, &models, start.elapsed().as_secs_f64())?;
+    write_text(&folder.join("report.html"), &report.to_html()?)?;
+    // Last: a folder with a report.json is a finished run.
+    write_text(&folder.join("report.json"), &report.to_json()?)?;
     checkpoints.remove()?;
     Ok(Some(report))
 }

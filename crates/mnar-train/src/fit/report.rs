@@ -1,165 +1,111 @@
-//! `report.json`: all that a run found.
+//! From a run to its [`Report`].
 
-use super::Context;
-use super::estimate::{Estimation, IntervalKind};
-use super::settings::FitSettings;
+use super::estimate::Estimation;
+use super::{Context, Origin};
 use crate::device;
 use crate::error::TrainError;
+use crate::examples::Examples;
 use crate::model::Network;
 use crate::predict::logits;
 use crate::trainer::{Ended, EpochRecord, Trained};
 use crate::validation::weighted_scores;
-use mnar::diagnose::{Identifiability, effective_sample_size};
-use mnar::test::{SelfMaskingCheck, TestResult};
-use mnar::{Labels, Phi};
-use serde::Serialize;
+use mnar::diagnose::effective_sample_size;
+use mnar::{Labels, Phi, Posteriors};
+use mnar_report::{Epoch, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, most_uncertain};
+use std::time::SystemTime;
 
-/// All that a run found.
-#[derive(Clone, Debug, Serialize)]
-pub struct FitReport {
-    /// Of mnar.
-    pub version: &'static str,
-    /// The classes.
-    pub classes: Vec<String>,
-    /// Rows.
-    pub n: usize,
-    /// Labelled rows.
-    pub n_labelled: usize,
-    /// By class.
-    pub labelled_per_class: Vec<usize>,
-    /// P(labelled | class), by cross-fitting.
-    pub phi: Vec<f64>,
-    /// Its standard errors.
-    pub phi_se: Option<Vec<f64>>,
-    /// Its intervals.
-    pub phi_ci95: Option<Vec<(f64, f64)>>,
-    /// P(class).
-    pub prevalence: Vec<f64>,
-    /// Its intervals.
-    pub prevalence_ci95: Option<Vec<(f64, f64)>>,
-    /// How intervals were made.
-    pub interval: IntervalKind,
-    /// The estimator of phi.
-    pub method: &'static str,
-    /// Did it converge?
-    pub converged: bool,
-    /// MCAR against MNAR; nothing where all labels are there.
-    #[serde(flatten)]
-    pub result: Option<TestResult>,
-    /// Is self-masking believable?
-    pub self_masking: Option<SelfMaskingCheck>,
-    /// Are the classes told apart?
-    pub identifiability: Option<Identifiability>,
-    /// Labelled rows are worth so many unweighted ones.
-    pub effective_sample_size: Option<f64>,
-    /// Of the cross-fitted classifier, on labelled rows.
-    pub out_of_fold_accuracy: Option<f64>,
-    /// phi that the debiased model's weights ended with.
-    pub training_phi: Vec<f64>,
-    /// The debiased model.
-    pub debiased: ModelReport,
-    /// The biased one.
-    pub baseline: Option<ModelReport>,
-    /// The effective settings.
-    pub settings: FitSettings,
-    /// Of every draw.
-    pub seed: u64,
-    /// What computed: the device, and on the CPU the instruction set of the kernels.
-    pub computed_on: String,
-    /// Wall time of this call.
-    pub seconds: f64,
-    /// What a reader must know.
-    pub warnings: Vec<String>,
+/// What was trained, and what it says of every row.
+pub(super) struct Models<'a> {
+    pub(super) debiased: &'a Trained<Network>,
+    pub(super) baseline: Option<&'a Trained<Network>>,
+    /// phi that the weights ended with.
+    pub(super) training_phi: &'a [f64],
+    /// p(y | x) of the debiased model.
+    pub(super) population: &'a Posteriors,
+    /// The files of the rows.
+    pub(super) row_names: Option<&'a [String]>,
 }
 
-/// How a model was trained, and how it does.
-#[derive(Clone, Debug, Serialize)]
-pub struct ModelReport {
-    /// Why training ended.
-    pub ended: Ended,
-    /// The epoch whose weights were chosen.
-    pub chosen_epoch: usize,
-    /// Logits are divided by this.
-    pub temperature: f64,
-    /// Steps at which a phi above 1 was set to 1.
-    pub clipped_steps: u64,
-    /// On held-out labelled rows, weighted by 1/phi to stand for the population.
-    pub held_out: Option<HeldOut>,
-    /// The same, class by class (unweighted within a class); nothing for a class without held-out rows.
-    pub held_out_accuracy_per_class: Vec<Option<f64>>,
-    /// Every epoch.
-    pub history: Vec<EpochRecord>,
+pub(super) fn report(
+    context: &Context<'_>,
+    origin: &Origin,
+    estimation: &Estimation,
+    models: &Models<'_>,
+    seconds: f64,
+) -> Result<Report, TrainError> {
+    let labels = context.labels;
+    let phi = estimation.phi().to_vec();
+    let n = labels.len() as f64;
+    let shares = labels.counts().iter().map(|&count| count as f64 / n).collect();
+    let counts: Vec<f64> = labels.counts().iter().map(|&count| count as f64).collect();
+    let settings = serde_json::to_value(context.settings).unwrap_or_default();
+    Ok(Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        title: origin.title.clone(),
+        created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        command: origin.command.clone(),
+        classes: labels.names().to_vec(),
+        n: labels.len(),
+        n_labelled: labels.n_labelled(),
+        labelled_per_class: labels.counts().to_vec(),
+        phi_se: estimation.phi_se.clone(),
+        phi_ci95: estimation.phi_ci95.clone(),
+        prevalence: estimation.estimate.as_ref().map_or(shares, |estimate| estimate.prevalence.clone()),
+        prevalence_ci95: estimation.prevalence_ci95.clone(),
+        interval: estimation.interval,
+        method: estimation.estimate.as_ref().map_or("none", |estimate| estimate.method).to_owned(),
+        converged: estimation.estimate.as_ref().is_none_or(|estimate| estimate.stop.converged()),
+        result: estimation.test.as_ref().map(Test::from),
+        self_masking: estimation.self_masking.clone(),
+        identifiability: estimation.identifiability.clone(),
+        effective_sample_size: Phi::new(phi.clone()).ok().map(|phi| effective_sample_size(&counts, &phi)),
+        out_of_fold_accuracy: estimation.out_of_fold_accuracy,
+        calibration: estimation.calibration.clone(),
+        confusion: estimation.confusion.clone(),
+        sensitivity: estimation.sensitivity.clone(),
+        training_phi: models.training_phi.to_vec(),
+        debiased: Some(model(context, models.debiased, &phi)),
+        baseline: models.baseline.map(|trained| model(context, trained, &phi)),
+        uncertain: uncertain(context.examples, labels, models),
+        truth: None,
+        settings,
+        seed: context.settings.train.seed,
+        computed_on: device::name(context.device)?,
+        seconds,
+        warnings: warnings(labels, estimation, models.debiased),
+        phi,
+    })
 }
 
-/// Weighted scores of held-out rows.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct HeldOut {
-    /// Rows.
-    pub rows: usize,
-    /// Estimated accuracy in the population.
-    pub accuracy: f64,
-    /// Estimated log-loss in the population.
-    pub log_loss: f64,
-}
-
-impl FitReport {
-    pub(super) fn new(
-        context: &Context<'_>,
-        estimation: &Estimation,
-        debiased: &Trained<Network>,
-        baseline: Option<&Trained<Network>>,
-        training_phi: &[f64],
-        seconds: f64,
-    ) -> Result<Self, TrainError> {
-        let labels = context.labels;
-        let phi = estimation.phi().to_vec();
-        let n = labels.len() as f64;
-        let model = |trained: &Trained<Network>| ModelReport::new(context, trained, &phi);
-        let shares = labels.counts().iter().map(|&count| count as f64 / n).collect();
-        let counts: Vec<f64> = labels.counts().iter().map(|&count| count as f64).collect();
-        Ok(Self {
-            version: env!("CARGO_PKG_VERSION"),
-            classes: labels.names().to_vec(),
-            n: labels.len(),
-            n_labelled: labels.n_labelled(),
-            labelled_per_class: labels.counts().to_vec(),
-            phi_se: estimation.phi_se.clone(),
-            phi_ci95: estimation.phi_ci95.clone(),
-            prevalence: estimation.estimate.as_ref().map_or(shares, |estimate| estimate.prevalence.clone()),
-            prevalence_ci95: estimation.prevalence_ci95.clone(),
-            interval: estimation.interval,
-            method: estimation.estimate.as_ref().map_or("none", |estimate| estimate.method),
-            converged: estimation.estimate.as_ref().is_none_or(|estimate| estimate.stop.converged()),
-            result: estimation.test.clone(),
-            self_masking: estimation.self_masking.clone(),
-            identifiability: estimation.identifiability.clone(),
-            effective_sample_size: Phi::new(phi.clone()).ok().map(|phi| effective_sample_size(&counts, &phi)),
-            out_of_fold_accuracy: estimation.out_of_fold_accuracy,
-            training_phi: training_phi.to_vec(),
-            debiased: model(debiased),
-            baseline: baseline.map(model),
-            settings: context.settings.clone(),
-            seed: context.settings.train.seed,
-            computed_on: device::name(context.device)?,
-            seconds,
-            warnings: warnings(labels, estimation, debiased),
-            phi,
-        })
+fn model(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> Model {
+    let (held_out, held_out_accuracy_per_class) = held_out(context, trained, phi);
+    Model {
+        ended: match trained.ended {
+            Ended::Finished => "finished",
+            Ended::EarlyStop => "early-stop",
+            Ended::Interrupted => "interrupted",
+        }
+        .to_owned(),
+        chosen_epoch: trained.chosen_epoch,
+        temperature: trained.temperature,
+        clipped_steps: trained.mechanism.clipped(),
+        held_out,
+        held_out_accuracy_per_class,
+        history: trained.history.iter().map(epoch).collect(),
     }
 }
 
-impl ModelReport {
-    fn new(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> Self {
-        let (held_out, held_out_accuracy_per_class) = held_out(context, trained, phi);
-        Self {
-            ended: trained.ended,
-            chosen_epoch: trained.chosen_epoch,
-            temperature: trained.temperature,
-            clipped_steps: trained.mechanism.clipped(),
-            held_out,
-            held_out_accuracy_per_class,
-            history: trained.history.clone(),
-        }
+fn epoch(record: &EpochRecord) -> Epoch {
+    Epoch {
+        step: record.step,
+        epoch: record.epoch,
+        loss: record.loss,
+        validation_risk: record.validation_risk,
+        validation_accuracy: record.validation_accuracy,
+        learning_rate: record.learning_rate,
+        phi: record.phi.clone(),
+        seconds: record.seconds,
     }
 }
 
@@ -178,6 +124,15 @@ fn held_out(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> (
         alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(&scores, &alone, 1.0).1)
     };
     (Some(HeldOut { rows: rows.len(), accuracy, log_loss }), (0..classes).map(accuracy_of).collect())
+}
+
+fn uncertain(examples: &Examples, labels: &Labels, models: &Models<'_>) -> Vec<UncertainRow> {
+    let name = |row: usize| models.row_names.and_then(|names| names.get(row)).cloned();
+    let png = |row: usize| match examples {
+        Examples::Images { images, .. } => images.png(row),
+        Examples::Table(_) => None,
+    };
+    most_uncertain(models.population, labels, models.training_phi, name, png)
 }
 
 fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network>) -> Vec<String> {

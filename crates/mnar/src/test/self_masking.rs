@@ -10,11 +10,11 @@ use crate::error::Error;
 use crate::rows::{Rows, Sample};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::{DMatrix, DVector};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The outcome of the over-identification test.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelfMaskingCheck {
     /// R'V⁻¹R.
     pub statistic: f64,

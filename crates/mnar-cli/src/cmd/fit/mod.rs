@@ -2,7 +2,6 @@
 
 mod progress;
 mod resolve;
-mod text;
 
 use crate::Outcome;
 use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
@@ -10,7 +9,8 @@ use crate::interrupt::stop_on_ctrl_c;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use mnar_data::{ReadOptions, read_dataset};
-use mnar_train::fit::{FitSettings, fit};
+use mnar_report::Report;
+use mnar_train::fit::{FitSettings, Origin, Place, fit};
 use mnar_train::{Encoding, device};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,8 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
 
     let stop = stop_on_ctrl_c()?;
     let mut terminal = Terminal::new(&folder, args.quiet);
-    let report = fit(dataset, &encoding, &settings, &folder, &device, Some(&stop), &mut terminal)?;
+    let place = Place { folder: &folder, device: &device, stop: Some(&stop), origin: origin(&args.data.data) };
+    let report = fit(dataset, &encoding, &settings, &place, &mut terminal)?;
     terminal.clear();
     let Some(report) = report else {
         eprintln!(
@@ -73,9 +74,32 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
     };
     match args.format {
         Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(&text::text(&report, &folder))?,
+        Format::Text => output::print(&format!("{}{}", report.to_text(), trailer(&report, &folder)))?,
     }
     Ok(Outcome::Done)
+}
+
+fn trailer(report: &Report, folder: &Path) -> String {
+    format!(
+        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml, metrics and events.\nNext: open {}, and `mnar predict {} NEW_DATA -o predictions.csv`.\n",
+        report.seconds,
+        report.computed_on,
+        report.seed,
+        folder.display(),
+        folder.join("report.html").display(),
+        folder.display()
+    )
+}
+
+/// The data's name and the command as typed, quoted for a shell.
+pub(crate) fn origin(data: &Path) -> Origin {
+    let title = data.file_name().map_or_else(|| data.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
+    let quoted = std::env::args().skip(1).map(|word| {
+        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    });
+    let words: Vec<String> = std::iter::once("mnar".to_owned()).chain(quoted).collect();
+    Origin { title, command: Some(words.join(" ")) }
 }
 
 pub(crate) fn read_options(args: &DataArgs) -> Result<ReadOptions> {

@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of text, the first left-aligned and shortened to fit, the others right-aligned.
-pub(crate) struct TextTable {
+pub struct TextTable {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -12,15 +12,18 @@ pub(crate) struct TextTable {
 const WIDTH: usize = 80;
 
 impl TextTable {
-    pub(crate) fn new(header: &[&str]) -> Self {
+    /// With these headings.
+    pub fn new(header: &[&str]) -> Self {
         Self { header: header.iter().map(|text| (*text).to_owned()).collect(), rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    /// A line more, as many cells as headings.
+    pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    pub(crate) fn render(&self) -> String {
+    /// As lines of at most 80 columns.
+    pub fn render(&self) -> String {
         let columns = self.header.len();
         let mut widths: Vec<usize> = (0..columns)
             .map(|j| {
@@ -70,7 +73,7 @@ fn shorten(text: &str, width: usize) -> String {
 }
 
 /// Four significant digits for small numbers, four decimals otherwise.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if !value.is_finite() {
         "-".to_owned()
     } else if value != 0.0 && value.abs() < 0.001 {
@@ -80,12 +83,13 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-pub(crate) fn interval((low, high): (f64, f64)) -> String {
+/// Two ends of an interval.
+pub fn interval((low, high): (f64, f64)) -> String {
     if low.is_finite() && high.is_finite() { format!("{}–{}", number(low), number(high)) } else { "-".to_owned() }
 }
 
 /// A p-value as people read it.
-pub(crate) fn p_value(p: f64) -> String {
+pub fn p_value(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") }
 }
 

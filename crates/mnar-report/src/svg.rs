@@ -1,0 +1,268 @@
+//! Figures for a paper: SVG on white, in colours that the colour-blind can tell apart and a printer can print.
+
+use crate::figure::{Bar, Chart, Dot, Figure, Point};
+use crate::report::ReportError;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Okabe and Ito.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(120, 120, 120),
+    RGBColor(0, 0, 0),
+];
+const WIDTH: u32 = 760;
+/// Pixels on the left for the names of classes.
+const NAMES: u32 = 170;
+/// Pixels at the top for title and legend.
+const HEAD: u32 = 58;
+const FONT: &str = "sans-serif";
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), String>;
+
+impl Figure {
+    /// As SVG.
+    pub fn svg(&self) -> Result<String, ReportError> {
+        let mut svg = String::new();
+        let drawn = {
+            let area = SVGBackend::with_string(&mut svg, (WIDTH, self.height())).into_drawing_area();
+            self.draw(&area)
+        };
+        drawn.map_err(|why| ReportError::Drawing { figure: self.id.to_owned(), why })?;
+        Ok(svg)
+    }
+
+    fn height(&self) -> u32 {
+        let rows = match &self.chart {
+            Chart::Dots { series, marks, .. } => 24.max(12 * series.len() + 10) * marks.len() / series.len().max(1),
+            Chart::Bars { series, marks, .. } => (12 * series.len() + 10) * marks.len() / series.len().max(1),
+            Chart::Lines { .. } => 320,
+            Chart::Heat { labels, .. } => 28 * labels.len() + 20,
+        };
+        HEAD + 60 + u32::try_from(rows).unwrap_or(10_000).clamp(60, 10_000)
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        area.fill(&WHITE).map_err(text)?;
+        let title = TextStyle::from((FONT, 17)).color(&BLACK);
+        area.draw_text(&self.title, &title, (12, 10)).map_err(text)?;
+        match &self.chart {
+            Chart::Dots { axis, series, marks } => {
+                legend(area, series)?;
+                dots(area, axis, series.len(), marks)
+            }
+            Chart::Bars { axis, log, series, marks } => {
+                legend(area, series)?;
+                bars(area, axis, *log, series.len(), marks)
+            }
+            Chart::Lines { x, y, log_x, unit_square, series, points } => {
+                legend(area, series)?;
+                lines(area, (x, y), *log_x, *unit_square, points)
+            }
+            Chart::Heat { x, labels, cells, .. } => heat(area, x, labels, cells),
+        }
+    }
+}
+
+fn text<E: std::fmt::Display>(error: E) -> String {
+    error.to_string()
+}
+
+fn colour(series: usize) -> RGBColor {
+    COLOURS[series % COLOURS.len()]
+}
+
+/// Without control characters, which XML forbids, and cut to a length.
+fn short(name: &str, length: usize) -> String {
+    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if clean.len() <= length {
+        return clean.into_iter().collect();
+    }
+    clean[..length - 1].iter().collect::<String>() + "…"
+}
+
+fn legend(area: &Area<'_>, series: &[String]) -> Drawn {
+    let mut x = 14;
+    if series.len() < 2 {
+        return Ok(());
+    }
+    for (i, name) in series.iter().enumerate() {
+        let name = short(name, 22);
+        let width = 26 + 7 * name.chars().count() as i32;
+        if x + width > WIDTH as i32 {
+            break;
+        }
+        area.draw(&Circle::new((x, 42), 5, colour(i).filled())).map_err(text)?;
+        area.draw_text(&name, &TextStyle::from((FONT, 13)).color(&BLACK), (x + 10, 35)).map_err(text)?;
+        x += width;
+    }
+    Ok(())
+}
+
+/// Classes from top to bottom, in the order they come.
+fn names<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for label in labels {
+        if names.last() != Some(&label.as_str()) && !names.contains(&label.as_str()) {
+            names.push(label);
+        }
+    }
+    names
+}
+
+/// A chart with classes down the side and a value to the right; `draw` gets the row of a class.
+macro_rules! by_class {
+    ($area:expr, $names:expr, $axis:expr, $range:expr, $log:expr, |$chart:ident| $draw:block) => {{
+        let names: &[&str] = $names;
+        let rows = names.len() as f64;
+        let log: bool = $log;
+        let mut $chart = ChartBuilder::on($area)
+            .margin_top(HEAD)
+            .margin_right(24)
+            .margin_bottom(6)
+            .x_label_area_size(44)
+            .y_label_area_size(NAMES)
+            .build_cartesian_2d($range, 0.0..rows)
+            .map_err(text)?;
+        $chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.15))
+            .y_labels(0)
+            .x_desc($axis)
+            .x_label_formatter(&|value| if log { format!("{:.0}", 10f64.powf(*value)) } else { format!("{value:.2}") })
+            .draw()
+            .map_err(text)?;
+        let style = TextStyle::from((FONT, 13)).color(&BLACK).pos(Pos::new(HPos::Right, VPos::Center));
+        let left = $chart.plotting_area().get_pixel_range().0.start - 8;
+        for (k, name) in names.iter().enumerate() {
+            let (_, y) = $chart.backend_coord(&($chart.x_range().start, rows - k as f64 - 0.5));
+            $area.draw_text(&short(name, 22), &style, (left, y)).map_err(text)?;
+        }
+        $draw
+    }};
+}
+
+fn dots(area: &Area<'_>, axis: &str, series: usize, marks: &[Dot]) -> Drawn {
+    let names = names(marks.iter().map(|mark| &mark.label));
+    let top = marks.iter().map(|mark| mark.interval.map_or(mark.value, |(_, high)| high.max(mark.value)));
+    let top = top.fold(1e-6, f64::max) * 1.05;
+    by_class!(area, &names, axis, 0.0..top, false, |chart| {
+        for mark in marks {
+            let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
+            let lane = (mark.series as f64 + 0.5) / series as f64;
+            let y = names.len() as f64 - place - 0.15 - 0.7 * lane;
+            let style = colour(mark.series);
+            if let Some((low, high)) = mark.interval {
+                chart
+                    .draw_series(std::iter::once(PathElement::new([(low, y), (high, y)], style.stroke_width(2))))
+                    .map_err(text)?;
+            }
+            chart.draw_series(std::iter::once(Circle::new((mark.value, y), 4, style.filled()))).map_err(text)?;
+        }
+        Ok(())
+    })
+}
+
+fn bars(area: &Area<'_>, axis: &str, log: bool, series: usize, marks: &[Bar]) -> Drawn {
+    let names = names(marks.iter().map(|mark| &mark.label));
+    // A log scale has no 0: bars start at a half, so that a single row can be seen.
+    let scale = |value: f64| if log { value.max(0.5).log10() } else { value };
+    let top = scale(marks.iter().map(|mark| mark.value).fold(if log { 1.0 } else { 1e-6 }, f64::max)) * 1.03;
+    by_class!(area, &names, axis, scale(0.0)..top, log, |chart| {
+        for mark in marks {
+            let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
+            let height = 0.8 / series as f64;
+            let y = names.len() as f64 - place - 0.1 - mark.series as f64 * height;
+            let corners = [(scale(0.0), y), (scale(mark.value), y - height * 0.92)];
+            let bar = Rectangle::new(corners, colour(mark.series).filled());
+            chart.draw_series(std::iter::once(bar)).map_err(text)?;
+        }
+        Ok(())
+    })
+}
+
+fn lines(area: &Area<'_>, (x, y): (&str, &str), log_x: bool, unit_square: bool, points: &[Point]) -> Drawn {
+    let scale = |value: f64| if log_x { value.log10() } else { value };
+    let range = |values: &mut dyn Iterator<Item = f64>| {
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        let room = ((high - low) * 0.05).max(1e-9);
+        if unit_square { 0.0..1.0 } else { low - room..high + room }
+    };
+    let (to_right, upwards) =
+        (range(&mut points.iter().map(|point| scale(point.x))), range(&mut points.iter().map(|point| point.y)));
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(HEAD)
+        .margin_right(24)
+        .margin_bottom(6)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d(to_right, upwards)
+        .map_err(text)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.15))
+        .x_desc(x)
+        .y_desc(y)
+        .x_label_formatter(&|value| if log_x { format!("{:.2}", 10f64.powf(*value)) } else { format!("{value:.2}") })
+        .y_label_formatter(&|value| format!("{value:.3}"))
+        .draw()
+        .map_err(text)?;
+    if unit_square {
+        chart.draw_series(LineSeries::new([(0.0, 0.0), (1.0, 1.0)], BLACK.mix(0.5))).map_err(text)?;
+    }
+    let series = points.iter().map(|point| point.series).max().map_or(0, |last| last + 1);
+    for i in 0..series {
+        let of = points.iter().filter(|point| point.series == i).map(|point| (scale(point.x), point.y));
+        chart.draw_series(LineSeries::new(of, colour(i).stroke_width(2))).map_err(text)?;
+    }
+    Ok(())
+}
+
+fn heat(area: &Area<'_>, across: &str, labels: &[String], cells: &[Vec<f64>]) -> Drawn {
+    let names: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let (rows, columns) = (labels.len() as f64, labels.len());
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(HEAD)
+        .margin_right(24)
+        .margin_bottom(30)
+        .y_label_area_size(NAMES)
+        .build_cartesian_2d(0.0..columns as f64, 0.0..rows)
+        .map_err(text)?;
+    let side = TextStyle::from((FONT, 13)).color(&BLACK);
+    let letters = (76 / columns.max(1)).max(2);
+    for (k, name) in names.iter().enumerate() {
+        let (left, y) = chart.backend_coord(&(0.0, rows - k as f64 - 0.5));
+        let style = side.clone().pos(Pos::new(HPos::Right, VPos::Center));
+        area.draw_text(&short(name, 22), &style, (left - 8, y)).map_err(text)?;
+        let (x, top) = chart.backend_coord(&(k as f64 + 0.5, rows));
+        let style = side.clone().pos(Pos::new(HPos::Center, VPos::Bottom));
+        area.draw_text(&short(name, letters), &style, (x, top - 4)).map_err(text)?;
+    }
+    for (i, row) in cells.iter().enumerate() {
+        for (j, &value) in row.iter().enumerate() {
+            let (x, y) = (j as f64, rows - i as f64);
+            let cell = Rectangle::new([(x, y), (x + 1.0, y - 1.0)], COLOURS[0].mix(value.clamp(0.02, 1.0)).filled());
+            chart.draw_series(std::iter::once(cell)).map_err(text)?;
+            if columns <= 15 && value >= 0.005 {
+                let (x, y) = chart.backend_coord(&(x + 0.5, y - 0.5));
+                let ink = if value > 0.6 { &WHITE } else { &BLACK };
+                let style = TextStyle::from((FONT, 12)).color(ink).pos(Pos::new(HPos::Center, VPos::Center));
+                area.draw_text(&format!("{:.0}%", 100.0 * value), &style, (x, y)).map_err(text)?;
+            }
+        }
+    }
+    let (middle, bottom) = chart.backend_coord(&(columns as f64 / 2.0, 0.0));
+    let style = side.pos(Pos::new(HPos::Center, VPos::Top));
+    area.draw_text(across, &style, (middle, bottom + 8)).map_err(text)?;
+    Ok(())
+}
