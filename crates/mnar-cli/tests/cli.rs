@@ -350,12 +350,46 @@ fn in_sample_predictions_are_noticed() {
 
 #[test]
 fn the_demo_recovers_its_mechanism() {
+    let folder = folder();
     for dataset in ["digits", "breast-cancer"] {
-        let result = json(&["demo", "--dataset", dataset, "--format", "json"]);
-        let (error, constant) =
-            (result["phi_normalised_mse"].as_f64().unwrap(), result["constant_normalised_mse"].as_f64().unwrap());
+        let out = folder.path().join(dataset);
+        let result = json(&["demo", "--dataset", dataset, "--format", "json", "--out", out.to_str().unwrap()]);
+        let error = |of: &str| result["truth"][of].as_f64().unwrap();
+        let (error, constant) = (error("phi_normalised_mse"), error("constant_normalised_mse"));
         assert!(error < 0.05 && error < constant / 4.0, "{dataset}: {error} {constant}");
         assert!(result["p_value"].as_f64().unwrap() < 0.05, "{dataset}");
+        let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+        assert!(page.contains("These labels are informative"));
+    }
+}
+
+/// The page is drawn again from report.json alone, with figures for a paper.
+#[test]
+fn a_report_is_drawn_again() {
+    let folder = folder();
+    let run = folder.path().join("run");
+    let run_name = run.to_str().unwrap();
+    mnar(&["demo", "--dataset", "breast-cancer", "-q", "--out", run_name]).assert().success();
+    let before = std::fs::read_to_string(run.join("report.html")).unwrap();
+    std::fs::remove_file(run.join("report.html")).unwrap();
+    let figures = folder.path().join("figures");
+    mnar(&["report", run_name, "--figures", figures.to_str().unwrap()]).assert().success();
+    assert_eq!(std::fs::read_to_string(run.join("report.html")).unwrap(), before);
+    assert!(std::fs::read_to_string(figures.join("phi.svg")).unwrap().contains("malignant"));
+
+    let empty = folder.path().join("empty");
+    let output = mnar(&["report", empty.to_str().unwrap()]).assert().code(2).get_output().clone();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("holds no finished run"));
+}
+
+#[test]
+fn completions_and_manual_name_every_command() {
+    for arguments in [&["completions", "bash"][..], &["man"][..]] {
+        let output = mnar(arguments).assert().success().get_output().stdout.clone();
+        let text = String::from_utf8(output).unwrap().to_lowercase();
+        for command in ["demo", "estimate", "test", "fit", "predict", "simulate", "reproduce", "report"] {
+            assert!(text.contains(command), "{arguments:?} {command}");
+        }
     }
 }
 

@@ -227,3 +227,30 @@ fn kernels_can_be_forced_and_the_report_names_them() {
     assert!(message.contains("MNAR_KERNELS=fast: there is no such instruction set; say avx512, avx2"), "{message}");
     assert!(!folder.path().join("clinic-run").exists());
 }
+
+/// A column that repeats the label would make the model look perfect and be worthless.
+#[test]
+fn a_copy_of_the_label_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = clinic(300, 5);
+    let copied = |line: &str| {
+        let label = line.rsplit(',').next().unwrap().to_owned();
+        let truth = if label.is_empty() { "healthy".to_owned() } else { label };
+        format!("{truth},{line}")
+    };
+    let mut lines = table.lines();
+    let text: Vec<String> =
+        std::iter::once(format!("truth,{}", lines.next().unwrap())).chain(lines.map(copied)).collect();
+    std::fs::write(folder.path().join("leak.csv"), text.join("\n")).unwrap();
+    let run = mnar(folder.path()).args(["fit", "leak.csv", "--label", "diagnosis"]).args(QUICK).assert().code(2);
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("column `truth` is the label once more") && said.contains("--ignore truth"), "{said}");
+    assert!(!folder.path().join("leak-run").exists());
+    let ignoring = ["fit", "leak.csv", "--label", "diagnosis", "--ignore", "truth"];
+    mnar(folder.path()).args(ignoring).args(QUICK).assert().success();
+    // The run's page is there, and is drawn again from report.json.
+    let page = folder.path().join("leak-run/report.html");
+    let before = std::fs::read_to_string(&page).unwrap();
+    mnar(folder.path()).args(["report", "leak-run"]).assert().success();
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), before);
+}

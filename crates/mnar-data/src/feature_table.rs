@@ -2,6 +2,7 @@
 
 use crate::error::{DataError, shorten};
 use crate::values::{Missing, settle};
+use mnar::Labels;
 use ndarray::ArrayView2;
 use std::collections::HashMap;
 
@@ -102,6 +103,24 @@ impl FeatureTable {
     /// The columns, in the order of the file.
     pub fn columns(&self) -> &[FeatureColumn] {
         &self.columns
+    }
+
+    /// A column that says the same as the label wherever there is one: no feature, but the label once more.
+    pub fn copy_of_label(&self, labels: &Labels) -> Option<&str> {
+        let numbers: Vec<Option<f32>> = labels.names().iter().map(|name| name.trim().parse().ok()).collect();
+        let repeats = |column: &&FeatureColumn| {
+            labels.labelled().all(|(row, class)| match &column.values {
+                ColumnValues::Categorical(names) => {
+                    names.code(row).is_some_and(|code| names.levels()[code] == labels.name(class))
+                }
+                ColumnValues::Numeric(values) => numbers[class.index()] == Some(values[row]),
+            })
+        };
+        // Of one class every constant column would be a copy.
+        if labels.counts().iter().filter(|count| **count > 0).count() < 2 {
+            return None;
+        }
+        self.columns.iter().find(repeats).map(|column| column.name.as_str())
     }
 
     pub(crate) fn missing(&self) -> &[String] {

@@ -40,8 +40,8 @@
       ];
     });
     return {
-      marginLeft, height: 50 + labels.length * Math.max(22, lane * chart.series.length + 6),
-      x: { label: chart.axis, grid: true, zero: true, nice: true },
+      marginLeft, marginBottom: 42, height: 62 + labels.length * Math.max(22, lane * chart.series.length + 6),
+      x: { label: cut(chart.axis, Math.floor(width / 8)), labelOffset: 36, grid: true, zero: true, nice: true },
       y: { label: null, domain: labels, tickFormat },
       marks: [
         ...bySeries,
@@ -59,8 +59,8 @@
     const title = (mark) => `${mark.label}\n${chart.series[mark.series]}: ${shown(mark.value)}`;
     const place = { fy: "label", y: "series" };
     return {
-      marginLeft, height: 50 + labels.length * (11 * chart.series.length + 8),
-      x: { label: chart.axis, grid: true, type: chart.log ? "log" : "linear", ...(chart.log ? { tickFormat: "~s", ticks: 4 } : {}) },
+      marginLeft, marginBottom: 42, height: 62 + labels.length * (11 * chart.series.length + 8),
+      x: { label: chart.axis, labelOffset: 36, grid: true, type: chart.log ? "log" : "linear", ...(chart.log ? { tickFormat: "~s", ticks: 4 } : {}) },
       y: { axis: null, padding: 0.1 },
       fy: { label: null, domain: labels, tickFormat, padding: 0.2 },
       marks: [
@@ -77,8 +77,8 @@
     const domain = chart.unit_square ? { domain: [0, 1] } : {};
     const few = chart.points.length <= 30 * chart.series.length;
     return {
-      marginLeft: 48, height: Math.min(320, Math.max(220, width * 0.6)),
-      x: { label: cut(chart.x, Math.floor(width / 8)), grid: true, type: chart.log_x ? "log" : "linear", ...domain,
+      marginLeft: 48, marginBottom: 42, height: Math.min(330, Math.max(220, width * 0.6)),
+      x: { label: cut(chart.x, Math.floor(width / 8)), labelOffset: 36, grid: true, type: chart.log_x ? "log" : "linear", ...domain,
         ...(chart.log_x ? { tickFormat: (x) => shown(x) } : {}) },
       y: { label: chart.y, grid: true, nice: true, ...domain },
       marks: [

@@ -29,7 +29,8 @@ impl Report {
 
     fn phi_figure(&self) -> Figure {
         let mut series = vec!["estimate".to_owned()];
-        let interval = |k: usize| self.phi_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite());
+        let interval =
+            |k: usize| self.phi_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite());
         let mut marks: Vec<Dot> = self
             .classes
             .iter()
@@ -86,9 +87,8 @@ impl Report {
                 Cell::number(self.prevalence[k], Some(format!("prevalence.{k}"))),
                 Cell::interval(interval(k)),
             ];
-            let of_truth = |truth: &crate::report::Truth| {
-                Cell::number(truth.prevalence[k], Some(format!("truth.prevalence.{k}")))
-            };
+            let of_truth =
+                |truth: &crate::report::Truth| Cell::number(truth.prevalence[k], Some(format!("truth.prevalence.{k}")));
             line.extend(self.truth.as_ref().map(of_truth));
             line
         });
@@ -277,10 +277,10 @@ impl Report {
             let sum = row.iter().sum::<usize>().max(1) as f64;
             row.iter().map(|&count| count as f64 / sum).collect()
         };
-        let heading: Vec<&str> =
-            std::iter::once("class").chain(self.classes.iter().map(String::as_str)).collect();
+        let heading: Vec<&str> = std::iter::once("class").chain(self.classes.iter().map(String::as_str)).collect();
         let lines = self.classes.iter().zip(confusion).enumerate().map(|(k, (class, row))| {
-            let cells = row.iter().enumerate().map(|(j, &count)| Cell::count(count, Some(format!("confusion.{k}.{j}"))));
+            let cells =
+                row.iter().enumerate().map(|(j, &count)| Cell::count(count, Some(format!("confusion.{k}.{j}"))));
             std::iter::once(Cell::text(class)).chain(cells).collect()
         });
         Some(Figure {

@@ -47,7 +47,7 @@ impl Report {
                         (self.run_section())
                     }
                     footer { p { "Made by mnar " (self.version) ". This page needs no network and sends nothing." } }
-                    (data("report-data", self)?)
+                    (data("report-data", &self.without_phi_by_epoch())?)
                     (data("figures-data", &figures)?)
                     script { (PreEscaped(D3)) }
                     script { (PreEscaped(PLOT)) }
@@ -56,6 +56,14 @@ impl Report {
             }
         };
         Ok(page.into_string())
+    }
+
+    /// For the page, whose figure of phi by epoch has what it needs: 300 epochs of 100 classes are a megabyte.
+    fn without_phi_by_epoch(&self) -> Self {
+        let mut report = self.clone();
+        let models = report.debiased.iter_mut().chain(report.baseline.iter_mut());
+        models.flat_map(|model| &mut model.history).for_each(|epoch| epoch.phi.clear());
+        report
     }
 
     fn verdict_section(&self) -> Markup {
@@ -222,7 +230,11 @@ fn number(value: f64, text: String, path: &str) -> Markup {
 }
 
 fn p_value(p: f64) -> Markup {
-    if p < 1e-4 { html! { "< 0.0001" } } else { number(p, format!("{p:.4}"), "p_value") }
+    if p < 1e-4 {
+        html! { "< 0.0001" }
+    } else {
+        number(p, format!("{p:.4}"), "p_value")
+    }
 }
 
 fn share_text(value: f64) -> String {
@@ -244,7 +256,7 @@ fn uncertain(rows: &[UncertainRow]) -> Markup {
                             p.row-name { "Row " (row.row) @if let Some(name) = &row.name { ": " (name) } }
                             p { @for (i, guess) in row.classes.iter().enumerate() {
                                 @if i > 0 { ", " }
-                                (guess.class) " " (share(guess.probability))
+                                (guess.class) ": " (share(guess.probability))
                             } }
                         }
                     }

@@ -15,8 +15,7 @@ mod words;
 
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
 pub use report::{
-    Calibration, Epoch, Guess, HeldOut, IntervalKind, Model, Report, ReportError, SCHEMA, Test, Truth,
-    UncertainRow,
+    Calibration, Epoch, Guess, HeldOut, IntervalKind, Model, Report, ReportError, SCHEMA, Test, Truth, UncertainRow,
 };
 pub use table::{TextTable, interval, number, p_value};
 pub use uncertain::most_uncertain;

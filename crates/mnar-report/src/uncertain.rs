@@ -32,9 +32,8 @@ pub fn most_uncertain(
         let mut order: Vec<usize> = (0..p.len()).collect();
         order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
         let guess = |&k: &usize| Guess { class: labels.names()[k].clone(), probability: p[k] };
-        let address = |png: Vec<u8>| {
-            format!("data:image/png;base64,{}", base64::engine::general_purpose::STANDARD.encode(png))
-        };
+        let address =
+            |png: Vec<u8>| format!("data:image/png;base64,{}", base64::engine::general_purpose::STANDARD.encode(png));
         UncertainRow {
             row: row + 1,
             name: name(row),

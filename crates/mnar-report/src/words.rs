@@ -112,7 +112,8 @@ impl Report {
             IntervalKind::None => "",
         };
         let range = ratio.zip(self.phi_ci95.as_ref()).map(|((most, least, _), intervals)| {
-            let of = |name: &str| self.classes.iter().position(|class| class == name).map_or((0.0, 1.0), |k| intervals[k]);
+            let of =
+                |name: &str| self.classes.iter().position(|class| class == name).map_or((0.0, 1.0), |k| intervals[k]);
             let (most_ci, least_ci) = (of(&most), of(&least));
             format!(
                 " Of `{most}`, {} to {} are labelled; of `{least}`, {} to {} (95% intervals).",

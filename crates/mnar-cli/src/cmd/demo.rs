@@ -119,7 +119,7 @@ fn analyse(
         method: fit.estimate.method.to_owned(),
         converged: fit.estimate.stop.converged(),
         result: Some(Test::from(&result)),
-        self_masking: self_masking_check(&calibrated).ok(),
+        self_masking: self_masking_check(&raw).ok(),
         identifiability: identifiability(&calibrated, &fit.estimate).ok(),
         effective_sample_size: Some(effective_sample_size(&counts, phi)),
         out_of_fold_accuracy: None,

@@ -4,9 +4,9 @@ use crate::Outcome;
 use crate::args::{Format, SimulateArgs};
 use crate::output;
 use crate::plan::by_class;
-use mnar_report::{TextTable, number};
 use anyhow::{Result, bail};
 use mnar::Phi;
+use mnar_report::{TextTable, number};
 use serde::Serialize;
 
 #[derive(Serialize)]

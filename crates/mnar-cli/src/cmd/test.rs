@@ -11,8 +11,7 @@ use mnar::estimate::{Estimator as _, LabelShift};
 use mnar::linear::{SoftmaxRegression, Standardise};
 use mnar::sums::Tally;
 use mnar::test::{
-    BootstrapTest, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult, in_sample_check, likelihood_ratio,
-    self_masking_check,
+    BootstrapTest, PermutationTest, ProfiledRatio, TestResult, in_sample_check, likelihood_ratio, self_masking_check,
 };
 use mnar::{Labels, Posteriors, Sample, Solver};
 use mnar_report::{most_and_least, percent, self_masking_line, verdict};
@@ -193,7 +192,7 @@ fn text(shown: &TestOutput, ratio: &Option<(String, String, f64)>, power: Option
     let draws = if result.draws > 0 { format!(", {} draws, seed {}", result.draws, shown.seed) } else { String::new() };
     out.push_str(&format!("  test        {}{draws}\n  statistic   {statistic}\n", result.test));
     out.push_str(&format!("  p-value     {}\n", p_value_line(result)));
-    out.push_str(&format!("  valid       {}\n", result.condition));
+    out.push_str(&format!("  valid       {}\n", result.condition.trim_start_matches("valid ")));
     out.push_str(&format!(
         "  rows        {} ({} labelled), {} classes{}\n",
         about.n,

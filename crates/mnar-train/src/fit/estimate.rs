@@ -109,7 +109,8 @@ pub(super) fn run(
         prevalence_ci95: estimate.prevalence_conf_int(0.95),
         interval: IntervalKind::Information,
         test: Some(test),
-        self_masking: self_masking_check(&sample).ok(),
+        // On the scores as they are, as `mnar estimate` does: calibration on the same labels would hide part of a misfit.
+        self_masking: self_masking_check(&Sample::new(&raw, labels)?).ok(),
         identifiability: identifiability(&sample, &estimate).ok(),
         calibration: Some(Calibrated {
             error_before: bcts.ece_before,

@@ -9,10 +9,15 @@ use crate::model::Network;
 use crate::predict::logits;
 use crate::trainer::{Ended, EpochRecord, Trained};
 use crate::validation::weighted_scores;
-use mnar::diagnose::effective_sample_size;
+use mnar::diagnose::{Verdict, effective_sample_size};
 use mnar::{Labels, Phi, Posteriors};
 use mnar_report::{Epoch, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, most_uncertain};
 use std::time::SystemTime;
+
+/// Below this many labels a class' phi is hardly known.
+const FEW_LABELS: usize = 10;
+/// Below this many held-out rows, an accuracy of 90% is known to ± 8% at best.
+const FEW_HELD_OUT: usize = 50;
 
 /// What was trained, and what it says of every row.
 pub(super) struct Models<'a> {
@@ -152,8 +157,23 @@ fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network
         let names: Vec<&str> = estimate.clipped.iter().take(5).map(|class| labels.name(*class)).collect();
         warnings.push(format!("phi of {} is at its bound 1: more rows look labelled than there are", names.join(", ")));
     }
-    if debiased.held_out.is_empty() {
-        warnings.push("too few labels to hold any out: the last epoch was taken unchecked".to_owned());
+    let few = labels.names().iter().zip(labels.counts()).filter(|(_, count)| **count < FEW_LABELS);
+    let few: Vec<&str> = few.map(|(name, _)| name.as_str()).take(5).collect();
+    if !few.is_empty() {
+        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", few.join(", ")));
+    }
+    if let Some(verdict) = estimation.identifiability.as_ref().map(|found| found.verdict)
+        && verdict != Verdict::Good
+    {
+        warnings.push(verdict.sentence().to_owned());
+    }
+    let held_out = debiased.held_out.len();
+    if held_out == 0 {
+        warnings.push("no labels were held out: the last epoch was taken unchecked".to_owned());
+    } else if held_out < FEW_HELD_OUT {
+        warnings.push(format!(
+            "only {held_out} labelled rows were held out: their accuracy is a rough guess, and the models may well rank the other way round on new rows"
+        ));
     }
     warnings
 }

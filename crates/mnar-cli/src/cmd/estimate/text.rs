@@ -1,9 +1,9 @@
 //! The estimate as a person reads it.
 
-use mnar_report::{most_and_least, self_masking_line};
 use crate::args::EstimateArgs;
 use crate::output::{EstimateOutput, warning_lines};
 use mnar_report::{TextTable, interval, number};
+use mnar_report::{most_and_least, self_masking_line};
 
 pub(super) fn text(shown: &EstimateOutput, args: &EstimateArgs) -> String {
     let about = &shown.about;

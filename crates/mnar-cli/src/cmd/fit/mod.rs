@@ -8,7 +8,7 @@ use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
-use mnar_data::{ReadOptions, read_dataset};
+use mnar_data::{Inputs, ReadOptions, read_dataset};
 use mnar_report::Report;
 use mnar_train::fit::{FitSettings, Origin, Place, fit};
 use mnar_train::{Encoding, device};
@@ -40,6 +40,14 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
         let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();
         let more = if dataset.skipped.len() > 3 { ", ..." } else { "" };
         eprintln!("skipped {} that are no images: {}{more}", dataset.skipped.len(), shown.join(", "));
+    }
+    if let Inputs::Table(table) = &dataset.inputs
+        && let Some(column) = table.copy_of_label(&dataset.labels)
+    {
+        bail!(
+            "{}: column `{column}` is the label once more wherever there is one, so a model would learn to read it off; leave it out with --ignore {column}",
+            args.data.data.display()
+        );
     }
     let encoding = Encoding::learn(&dataset.inputs)?;
     if let Encoding::Table(encoder) = &encoding
