@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// No row misses its label, so there is no mechanism to learn.
     #[error(
-        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; blank labels mark the unlabelled rows"
+        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; blank labels mark the unlabelled rows (on the command line, --missing names a text that means the same)"
     )]
     NoUnlabelled {
         /// Number of rows.
