@@ -20,8 +20,10 @@ const COLOURS: [RGBColor; 8] = [
 const WIDTH: u32 = 760;
 /// Pixels on the left for the names of classes.
 const NAMES: u32 = 170;
-/// Pixels at the top for title and legend.
+/// Pixels at the top for the title and one line of legend.
 const HEAD: u32 = 58;
+/// Pixels of a line of the legend.
+const LEGEND_LINE: u32 = 20;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -46,7 +48,11 @@ impl Figure {
             Chart::Lines { .. } => 320,
             Chart::Heat { labels, .. } => 28 * labels.len() + 20,
         };
-        HEAD + 60 + u32::try_from(rows).unwrap_or(10_000).clamp(60, 10_000)
+        let head = match &self.chart {
+            Chart::Dots { series, .. } | Chart::Bars { series, .. } | Chart::Lines { series, .. } => head(series),
+            Chart::Heat { .. } => HEAD,
+        };
+        head + 60 + u32::try_from(rows).unwrap_or(10_000).clamp(60, 10_000)
     }
 
     fn draw(&self, area: &Area<'_>) -> Drawn {
@@ -56,15 +62,15 @@ impl Figure {
         match &self.chart {
             Chart::Dots { axis, series, marks } => {
                 legend(area, series)?;
-                dots(area, axis, series.len(), marks)
+                dots(area, axis, series, marks)
             }
             Chart::Bars { axis, log, series, marks } => {
                 legend(area, series)?;
-                bars(area, axis, *log, series.len(), marks)
+                bars(area, axis, *log, series, marks)
             }
             Chart::Lines { x, y, log_x, unit_square, series, points } => {
                 legend(area, series)?;
-                lines(area, (x, y), *log_x, *unit_square, points)
+                lines(area, (x, y), (*log_x, *unit_square), series, points)
             }
             Chart::Heat { x, labels, cells, .. } => heat(area, x, labels, cells),
         }
@@ -75,8 +81,9 @@ fn text<E: std::fmt::Display>(error: E) -> String {
     error.to_string()
 }
 
-fn colour(series: usize) -> RGBColor {
-    COLOURS[series % COLOURS.len()]
+/// Beyond eight series the colours come again, lighter.
+fn colour(series: usize) -> RGBAColor {
+    COLOURS[series % COLOURS.len()].mix(if series < COLOURS.len() { 1.0 } else { 0.45 })
 }
 
 /// Without control characters, which XML forbids, and cut to a length.
@@ -88,20 +95,32 @@ fn short(name: &str, length: usize) -> String {
     clean[..length - 1].iter().collect::<String>() + "…"
 }
 
-fn legend(area: &Area<'_>, series: &[String]) -> Drawn {
-    let mut x = 14;
-    if series.len() < 2 {
-        return Ok(());
-    }
-    for (i, name) in series.iter().enumerate() {
+/// The names of the series with their place: one after the other, on as many lines as they need.
+fn legend_entries(series: &[String]) -> Vec<(String, i32, u32)> {
+    let (mut x, mut line) = (14, 0);
+    let mut entries = Vec::new();
+    for name in series.iter().filter(|_| series.len() > 1) {
         let name = short(name, 22);
         let width = 26 + 7 * name.chars().count() as i32;
         if x + width > WIDTH as i32 {
-            break;
+            (x, line) = (14, line + 1);
         }
-        area.draw(&Circle::new((x, 42), 5, colour(i).filled())).map_err(text)?;
-        area.draw_text(&name, &TextStyle::from((FONT, 13)).color(&BLACK), (x + 10, 35)).map_err(text)?;
+        entries.push((name, x, line));
         x += width;
+    }
+    entries
+}
+
+/// Pixels for title and legend.
+fn head(series: &[String]) -> u32 {
+    HEAD + LEGEND_LINE * legend_entries(series).last().map_or(0, |(_, _, line)| *line)
+}
+
+fn legend(area: &Area<'_>, series: &[String]) -> Drawn {
+    for (i, (name, x, line)) in legend_entries(series).into_iter().enumerate() {
+        let y = 42 + (LEGEND_LINE * line) as i32;
+        area.draw(&Circle::new((x, y), 5, colour(i).filled())).map_err(text)?;
+        area.draw_text(&name, &TextStyle::from((FONT, 13)).color(&BLACK), (x + 10, y - 7)).map_err(text)?;
     }
     Ok(())
 }
@@ -119,12 +138,12 @@ fn names<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
 
 /// A chart with classes down the side and a value to the right; `draw` gets the row of a class.
 macro_rules! by_class {
-    ($area:expr, $names:expr, $axis:expr, $range:expr, $log:expr, |$chart:ident| $draw:block) => {{
+    ($area:expr, $head:expr, $names:expr, $axis:expr, $range:expr, $log:expr, |$chart:ident| $draw:block) => {{
         let names: &[&str] = $names;
         let rows = names.len() as f64;
         let log: bool = $log;
         let mut $chart = ChartBuilder::on($area)
-            .margin_top(HEAD)
+            .margin_top($head)
             .margin_right(24)
             .margin_bottom(6)
             .x_label_area_size(44)
@@ -151,14 +170,14 @@ macro_rules! by_class {
     }};
 }
 
-fn dots(area: &Area<'_>, axis: &str, series: usize, marks: &[Dot]) -> Drawn {
+fn dots(area: &Area<'_>, axis: &str, series: &[String], marks: &[Dot]) -> Drawn {
     let names = names(marks.iter().map(|mark| &mark.label));
     let top = marks.iter().map(|mark| mark.interval.map_or(mark.value, |(_, high)| high.max(mark.value)));
     let top = top.fold(1e-6, f64::max) * 1.05;
-    by_class!(area, &names, axis, 0.0..top, false, |chart| {
+    by_class!(area, head(series), &names, axis, 0.0..top, false, |chart| {
         for mark in marks {
             let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
-            let lane = (mark.series as f64 + 0.5) / series as f64;
+            let lane = (mark.series as f64 + 0.5) / series.len() as f64;
             let y = names.len() as f64 - place - 0.15 - 0.7 * lane;
             let style = colour(mark.series);
             if let Some((low, high)) = mark.interval {
@@ -172,15 +191,15 @@ fn dots(area: &Area<'_>, axis: &str, series: usize, marks: &[Dot]) -> Drawn {
     })
 }
 
-fn bars(area: &Area<'_>, axis: &str, log: bool, series: usize, marks: &[Bar]) -> Drawn {
+fn bars(area: &Area<'_>, axis: &str, log: bool, series: &[String], marks: &[Bar]) -> Drawn {
     let names = names(marks.iter().map(|mark| &mark.label));
     // A log scale has no 0: bars start at a half, so that a single row can be seen.
     let scale = |value: f64| if log { value.max(0.5).log10() } else { value };
     let top = scale(marks.iter().map(|mark| mark.value).fold(if log { 1.0 } else { 1e-6 }, f64::max)) * 1.03;
-    by_class!(area, &names, axis, scale(0.0)..top, log, |chart| {
+    by_class!(area, head(series), &names, axis, scale(0.0)..top, log, |chart| {
         for mark in marks {
             let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
-            let height = 0.8 / series as f64;
+            let height = 0.8 / series.len() as f64;
             let y = names.len() as f64 - place - 0.1 - mark.series as f64 * height;
             let corners = [(scale(0.0), y), (scale(mark.value), y - height * 0.92)];
             let bar = Rectangle::new(corners, colour(mark.series).filled());
@@ -190,7 +209,13 @@ fn bars(area: &Area<'_>, axis: &str, log: bool, series: usize, marks: &[Bar]) ->
     })
 }
 
-fn lines(area: &Area<'_>, (x, y): (&str, &str), log_x: bool, unit_square: bool, points: &[Point]) -> Drawn {
+fn lines(
+    area: &Area<'_>,
+    (x, y): (&str, &str),
+    (log_x, unit_square): (bool, bool),
+    series: &[String],
+    points: &[Point],
+) -> Drawn {
     let scale = |value: f64| if log_x { value.log10() } else { value };
     let range = |values: &mut dyn Iterator<Item = f64>| {
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
@@ -200,7 +225,7 @@ fn lines(area: &Area<'_>, (x, y): (&str, &str), log_x: bool, unit_square: bool, 
     let (to_right, upwards) =
         (range(&mut points.iter().map(|point| scale(point.x))), range(&mut points.iter().map(|point| point.y)));
     let mut chart = ChartBuilder::on(area)
-        .margin_top(HEAD)
+        .margin_top(head(series))
         .margin_right(24)
         .margin_bottom(6)
         .x_label_area_size(44)
@@ -220,8 +245,7 @@ fn lines(area: &Area<'_>, (x, y): (&str, &str), log_x: bool, unit_square: bool, 
     if unit_square {
         chart.draw_series(LineSeries::new([(0.0, 0.0), (1.0, 1.0)], BLACK.mix(0.5))).map_err(text)?;
     }
-    let series = points.iter().map(|point| point.series).max().map_or(0, |last| last + 1);
-    for i in 0..series {
+    for i in 0..series.len() {
         let of = points.iter().filter(|point| point.series == i).map(|point| (scale(point.x), point.y));
         chart.draw_series(LineSeries::new(of, colour(i).stroke_width(2))).map_err(text)?;
     }

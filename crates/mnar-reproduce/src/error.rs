@@ -14,6 +14,9 @@ pub enum ReproduceError {
     /// From training.
     #[error(transparent)]
     Training(#[from] mnar_train::TrainError),
+    /// From drawing.
+    #[error(transparent)]
+    Report(#[from] mnar_report::ReportError),
     /// No experiment of that name.
     #[error("there is no experiment `{name}`; there are {}, or name a TOML file of your own", known.join(", "))]
     Unknown {
