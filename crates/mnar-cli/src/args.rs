@@ -316,6 +316,10 @@ pub(crate) struct SimulateArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "Examples:
+  mnar demo
+  mnar demo --dataset breast-cancer --out breast-demo
+  mnar demo --seed 1 --format json --quiet")]
 pub(crate) struct DemoArgs {
     /// The sample
     #[arg(long, value_enum, default_value_t = Dataset::Digits)]
