@@ -113,7 +113,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "DIR", default_value = "reproduce")]
     pub(crate) out: PathBuf,
 
-    /// Write a page of all results in --out to this file
+    /// Write a page of all results in --out to this file, and draw their figures again
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 

@@ -7,9 +7,10 @@ use crate::experiment::{Experiment, Protocol};
 use crate::method::Setting;
 use crate::run::{Overrides, read, write};
 use mnar::Solver;
-use mnar::test::{PermutationTest, likelihood_ratio};
-use mnar::{PosteriorKind, Sample};
+use mnar::test::{PermutationTest, chi_square_p, likelihood_ratio};
+use mnar::{PosteriorKind, Posteriors, Sample};
 use mnar_train::crossfit::score;
+use mnar_train::mechanism::Method;
 use mnar_train::{InputShape, Observer, TrainSettings};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
@@ -28,8 +29,10 @@ pub struct TestDraw {
     pub seed: u64,
     /// Labelled rows of every class.
     pub labelled: Vec<usize>,
-    /// The paper's: eq:stattest_ll at the theta of Algorithm 1, against chi-square.
+    /// The paper's, eq:stattest_ll: Algorithm 1 against a network of the labelled rows, against chi-square.
     pub likelihood_ratio: TestValue,
+    /// The same with the network of Algorithm 1 under both hypotheses.
+    pub likelihood_ratio_one_network: TestValue,
     /// Ours: permutation within the folds of a cross-fit.
     pub permutation: TestValue,
     /// Both, with the networks behind them.
@@ -126,9 +129,17 @@ fn test(
 ) -> Result<Option<TestDraw>, ReproduceError> {
     let start = Instant::now();
     let labels = &setting.masked.labels;
-    let Some(network) = setting.algorithm_1(observer)? else { return Ok(None) };
-    let population = score(&network, &setting.masked.train, 1.0, PosteriorKind::Population)?;
-    let ratio = likelihood_ratio(&Sample::new(&population, labels)?, &Solver::default())?;
+    let Some(alternative) = setting.plain(Method::Likelihood, observer)? else { return Ok(None) };
+    let Some(null) = setting.plain(Method::CompleteCase, observer)? else { return Ok(None) };
+    let posteriors = |network| score(network, &setting.masked.train, 1.0, PosteriorKind::Population);
+    let (alternative, null) = (posteriors(&alternative)?, posteriors(&null)?);
+    let one_network = likelihood_ratio(&Sample::new(&alternative, labels)?, &Solver::default())?;
+    // At one theta the labelled rows' log p(y | x) cancel; at two they do not.
+    let of_labels = |p: &Posteriors| -> f64 {
+        labels.labelled().map(|(row, class)| p.row(row)[class.index()].max(f64::MIN_POSITIVE).ln()).sum()
+    };
+    let statistic = one_network.statistic + 2.0 * (of_labels(&alternative) - of_labels(&null));
+    let ratio = TestValue { statistic, p_value: chi_square_p(statistic, labels.n_classes() - 1) };
     let Some((raw, plan)) = setting.fold_posteriors(observer)? else { return Ok(None) };
     let seed = setting.settings.seed;
     let permutation =
@@ -138,7 +149,8 @@ fn test(
         labelling,
         seed,
         labelled: labels.counts().to_vec(),
-        likelihood_ratio: ratio.into(),
+        likelihood_ratio: ratio,
+        likelihood_ratio_one_network: one_network.into(),
         permutation: permutation.into(),
         seconds: start.elapsed().as_secs_f64(),
         settings: setting.settings.clone(),
@@ -167,8 +179,9 @@ const LEVEL: f64 = 0.05;
 /// Lines of cells: a heading, and one line a way of labelling and test.
 pub fn test_table(draws: &[TestDraw]) -> Vec<Vec<String>> {
     type Pick = fn(&TestDraw) -> f64;
-    let tests: [(&str, Pick); 2] = [
+    let tests: [(&str, Pick); 3] = [
         ("likelihood ratio (paper)", |draw| draw.likelihood_ratio.p_value),
+        ("the same, one network", |draw| draw.likelihood_ratio_one_network.p_value),
         ("permutation (auto)", |draw| draw.permutation.p_value),
     ];
     let heading = ["labels", "draws", "test", "rejected at 5%", "median p", "smallest p", "largest p"];
@@ -212,6 +225,7 @@ mod tests {
             seed,
             labelled: vec![1, 1],
             likelihood_ratio: TestValue { statistic: 1.0, p_value: p },
+            likelihood_ratio_one_network: TestValue { statistic: 1.0, p_value: 0.01 },
             permutation: TestValue { statistic: 1.0, p_value: 0.5 },
             seconds: 1.0,
             settings: TrainSettings::default(),
@@ -223,9 +237,10 @@ mod tests {
             draw(Labelling::Informative, 0, 1e-9),
         ];
         let table = test_table(&draws);
-        assert_eq!(table.len(), 5);
+        assert_eq!(table.len(), 7);
         assert_eq!(table[1][3..], ["1 of 2", "0.0500", "0.0400", "0.0600"].map(str::to_owned));
-        assert_eq!(table[3][3..], ["1 of 1", "<0.0001", "<0.0001", "<0.0001"].map(str::to_owned));
-        assert_eq!(table[4][3], "0 of 1");
+        assert_eq!(table[4][3..], ["1 of 1", "<0.0001", "<0.0001", "<0.0001"].map(str::to_owned));
+        assert_eq!(table[2][3], "2 of 2");
+        assert_eq!(table[6][3], "0 of 1");
     }
 }

@@ -20,6 +20,6 @@ pub use experiment::{Experiment, Mask, PaperRow, Protocol};
 pub use figures::write_figures;
 pub use informative::{TestDraw, TestProgress, TestValue, run_tests, test_draws, test_table};
 pub use method::Candidate;
-pub use page::page;
+pub use page::{draw_all, page};
 pub use run::{Outcome, Overrides, Progress, results, run};
 pub use summary::{Spread, Summary, short_table, summarise, table};

@@ -121,6 +121,7 @@ pub(crate) struct Learnt {
     /// Logits of p(y | x), calibrated.
     pub(crate) test_scores: Array2<f64>,
     pub(crate) phi: Vec<f64>,
+    pub(crate) phi_ci95: Option<Vec<(f64, f64)>>,
     pub(crate) chosen_epoch: usize,
     /// Of work that was done for another method before.
     pub(crate) seconds_before: f64,
@@ -141,6 +142,7 @@ pub(crate) struct Setting<'a> {
 /// phi by label shift, what is known of unlabelled rows, and what it took.
 pub(crate) struct CrossFitted {
     phi: Vec<f64>,
+    phi_ci95: Option<Vec<(f64, f64)>>,
     targets: Vec<f32>,
     test_scores: Array2<f64>,
     seconds: f64,
@@ -190,7 +192,7 @@ impl Setting<'_> {
                     Candidate::OursEnsemble => {
                         let test_scores = fitted.test_scores.clone();
                         let chosen_epoch = self.folds.epochs;
-                        Ok(Some(Learnt { test_scores, phi, chosen_epoch, seconds_before: 0.0 }))
+                        Ok(Some(Learnt { test_scores, phi, phi_ci95: None, chosen_epoch, seconds_before: 0.0 }))
                     }
                     Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings, observer),
                     _ => {
@@ -198,7 +200,8 @@ impl Setting<'_> {
                         self.run_with(Method::Imputed(phi), &Imputation, targets, self.settings, observer)
                     }
                 };
-                Ok(learnt?.map(|learnt| Learnt { seconds_before: again, ..learnt }))
+                let phi_ci95 = fitted.phi_ci95.clone();
+                Ok(learnt?.map(|learnt| Learnt { seconds_before: again, phi_ci95, ..learnt }))
             }
             Candidate::Known => {
                 let phi = labels.counts().iter().zip(shares).map(|(&count, share)| (count as f64 / n / share).min(1.0));
@@ -230,6 +233,7 @@ impl Setting<'_> {
         Ok(Some(Learnt {
             test_scores: logits(&trained.network, &self.masked.test, &test) / trained.temperature,
             phi: trained.mechanism.phi().to_vec(),
+            phi_ci95: None,
             chosen_epoch: trained.chosen_epoch,
             seconds_before: 0.0,
         }))
@@ -264,10 +268,10 @@ impl Setting<'_> {
         Ok((trained.ended != Ended::Interrupted).then_some(trained))
     }
 
-    /// The network of Algorithm 1; `None` if it was stopped.
-    pub(crate) fn algorithm_1(&self, observer: &mut dyn Observer) -> Result<Option<Network>, ReproduceError> {
+    /// A network of a method that needs no targets; `None` if it was stopped.
+    pub(crate) fn plain(&self, method: Method, observer: &mut dyn Observer) -> Result<Option<Network>, ReproduceError> {
         let consistency = self.experiment.consistency.method();
-        let trained = self.train(Method::Likelihood, consistency, None, self.settings, observer)?;
+        let trained = self.train(method, consistency, None, self.settings, observer)?;
         Ok(trained.map(|trained| trained.network))
     }
 
@@ -305,7 +309,8 @@ impl Setting<'_> {
         let log_phi: Array1<f64> = phi.iter().map(|phi| phi.ln()).collect();
         let test = shifted.beyond.expect("test rows were scored");
         let test_scores = test.view().mapv(|p| p.max(f64::MIN_POSITIVE).ln()) - &log_phi;
-        Ok(Some(CrossFitted { phi, targets, test_scores, seconds: start.elapsed().as_secs_f64() }))
+        let phi_ci95 = shifted.estimate.conf_int(0.95);
+        Ok(Some(CrossFitted { phi, phi_ci95, targets, test_scores, seconds: start.elapsed().as_secs_f64() }))
     }
 }
 

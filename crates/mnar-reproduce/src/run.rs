@@ -34,6 +34,9 @@ pub struct Outcome {
     pub accuracy_per_class: Vec<f64>,
     /// As estimated.
     pub phi: Vec<f64>,
+    /// 95% intervals, where the method has them: from the information, taking the networks as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// As the labels were hidden.
     pub true_phi: Vec<f64>,
     /// Σ(φ̂−φ)²/Σφ².
@@ -155,6 +158,7 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
         accuracy_per_class,
         phi_error: Phi::new(learnt.phi.clone())?.normalised_mse(&Phi::new(masked.phi.clone())?),
         phi: learnt.phi.clone(),
+        phi_ci95: learnt.phi_ci95.clone(),
         true_phi: masked.phi.clone(),
         rows: masked.shares.iter().map(|share| (share * n).round() as usize).collect(),
         shares: masked.shares.clone(),

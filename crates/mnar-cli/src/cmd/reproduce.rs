@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 use mnar_data::AtomicFile;
 use mnar_report::TextTable;
-use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, page, run as reproduce};
+use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, draw_all, page, run as reproduce};
 use mnar_reproduce::{Labelling, TestDraw, TestProgress, run_tests, test_table};
 use mnar_reproduce::{Outcome as Reached, Summary, results, short_table, summarise, write_figures};
 use mnar_train::{Observer, device};
@@ -51,7 +51,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         let mut file = AtomicFile::create(path)?;
         file.write_all(page(&args.out)?.as_bytes()).with_context(|| path.display().to_string())?;
         file.commit()?;
-        println!("wrote {}", path.display());
+        draw_all(&args.out)?;
+        println!("wrote {}, and the figures in {}", path.display(), args.out.display());
     }
     Ok(Outcome::Done)
 }

@@ -40,7 +40,11 @@ pub struct TestResult {
 }
 
 /// P(chi-square(df) ≥ statistic), by the survival function: 1 − cdf would be 0 from about 70 on.
-pub(crate) fn chi_square_p(statistic: f64, df: usize) -> f64 {
+///
+/// ```
+/// assert!((mnar::test::chi_square_p(5.991464547107979, 2) - 0.05).abs() < 1e-12);
+/// ```
+pub fn chi_square_p(statistic: f64, df: usize) -> f64 {
     if df == 0 {
         return 1.0;
     }
