@@ -227,6 +227,10 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
+    /// Write a page of the estimate, the test and the checks: one HTML file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
     /// How phi and the shares move if easy rows are labelled more readily by these odds factors, such as 0.5,1,2
     #[arg(long, value_name = "FACTORS", allow_negative_numbers = true, value_delimiter = ',')]
     pub(crate) sensitivity: Vec<f64>,

@@ -382,6 +382,25 @@ fn a_report_is_drawn_again() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("holds no finished run"));
 }
 
+/// Predictions of a model of one's own have their page, too, with the numbers of the command.
+#[test]
+fn estimates_of_predictions_have_a_page() {
+    let folder = folder();
+    let table = write(&folder, "p.csv", predictions(600));
+    let page = folder.path().join("page.html");
+    let arguments = ["estimate", table.to_str().unwrap(), "--label", "y", "--format", "json"];
+    let plain = json(&arguments);
+    let with_page = json(&[&arguments[..], &["--report", page.to_str().unwrap()]].concat());
+    assert_eq!(plain, with_page);
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (_, embedded) = text.split_once("id=\"report-data\">").unwrap();
+    let (embedded, _) = embedded.split_once("</script>").unwrap();
+    let report: Value = serde_json::from_str(embedded).unwrap();
+    assert_eq!((&report["phi"], &report["phi_ci95"]), (&plain["phi"], &plain["phi_ci95"]));
+    let test = json(&["test", table.to_str().unwrap(), "--label", "y", "--format", "json"]);
+    assert_eq!(report["p_value"], test["p_value"]);
+}
+
 #[test]
 fn completions_and_manual_name_every_command() {
     for arguments in [&["completions", "bash"][..], &["man"][..]] {

@@ -245,7 +245,7 @@ fn uncertain(rows: &[UncertainRow]) -> Markup {
     html! {
         section #uncertain aria-labelledby="uncertain-title" {
             h2 #uncertain-title { "Unlabelled rows that would teach most" }
-            p { "The debiased model is least certain of these. A label for them is worth more than one for a row it knows." }
+            p { "Of these the model is least certain. A label for them is worth more than one for a row it knows." }
             ul.rows {
                 @for row in rows {
                     li {

@@ -101,6 +101,10 @@ pub struct Report {
 pub enum IntervalKind {
     /// Every replicate fits the classifier again.
     BootstrapWithRefit,
+    /// Rows are drawn again, taking the classifier as given.
+    Bootstrap,
+    /// From the profile likelihood, taking the classifier as given.
+    Profile,
     /// From the information, taking the classifier as given.
     Information,
     /// All labels are there: nothing is estimated.

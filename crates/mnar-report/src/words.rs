@@ -106,7 +106,7 @@ impl Report {
             IntervalKind::BootstrapWithRefit => {
                 "Intervals come from refitting the classifier on resampled rows, so they include what it does not know."
             }
-            IntervalKind::Information => {
+            IntervalKind::Bootstrap | IntervalKind::Profile | IntervalKind::Information => {
                 "Intervals take the classifier as given and are too short where it was learnt from few labels."
             }
             IntervalKind::None => "",
@@ -132,9 +132,12 @@ impl Report {
         match self.rejects() {
             Some(true) => {
                 steps.push("Do not read class shares off the labels: use the estimated shares below.".to_owned());
-                steps.push(
-                    "Predict with the debiased model: `mnar predict RUN NEW_DATA -o predictions.csv`.".to_owned(),
-                );
+                steps.push(if self.debiased.is_some() {
+                    "Predict with the debiased model: `mnar predict RUN NEW_DATA -o predictions.csv`.".to_owned()
+                } else {
+                    "Train again with the labels weighted by 1/phi (`mnar estimate … --weights FILE`), or let `mnar fit` do it."
+                        .to_owned()
+                });
                 if let Some((_, least, _)) = most_and_least(&self.classes, &self.phi) {
                     steps.push(format!(
                         "More labels help most where they are fewest for their class: start with rows that may be `{least}`, such as the uncertain rows below."

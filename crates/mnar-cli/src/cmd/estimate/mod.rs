@@ -1,10 +1,12 @@
 //! `mnar estimate`: phi and the class shares.
 
 mod intervals;
+mod page;
 mod recipe;
 mod text;
 
 use self::intervals::{Intervals, LEVEL};
+use self::page::{Scores, write_page};
 use self::recipe::Recipe;
 use super::test::IN_SAMPLE;
 use crate::Outcome;
@@ -23,12 +25,17 @@ use mnar::test::{in_sample_check, self_masking_check};
 use mnar::{Labels, Phi, PosteriorKind, Posteriors, Rows, Sample, Solver};
 use mnar_data::{Column, ParquetPredictions};
 use ndarray::Array2;
+use std::time::Instant;
 
 pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
     if args.replicates < 20 {
         bail!("--replicates is {}, but intervals need at least 20", args.replicates);
     }
-    let may_stream = args.sensitivity.is_empty() && args.weights.is_none();
+    let start = Instant::now();
+    if args.report.is_some() && args.stream {
+        bail!("--report needs the table in memory, and --stream leaves it in its file; use one of them");
+    }
+    let may_stream = args.sensitivity.is_empty() && args.weights.is_none() && args.report.is_none();
     let input = Input::read(&args.table, args.stream, may_stream)?;
     let kind = match &args.table.features {
         Some(_) => PosteriorKind::Labelled,
@@ -41,11 +48,13 @@ pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
     let recipe = Recipe::new(&args, kind, &names)?;
     let shown = match input {
         Input::Stream(table) => streamed(&args, &recipe, &table)?,
-        Input::Predictions { labels, posteriors, .. } => in_memory(&args, &recipe, &labels, &posteriors, None)?,
+        Input::Predictions { labels, posteriors, plan } => {
+            in_memory(&args, &recipe, &labels, &Given { raw: &posteriors, plan: &plan, start }, None)?
+        }
         Input::Features { labels, x, names, plan } => {
             let raw = cross_fit(x.view(), &labels, &plan, &pipeline(&args.table).regression, None)?;
             let features = FeatureTable { x: &x, names, plan: &plan };
-            in_memory(&args, &recipe, &labels, &raw, Some(features))?
+            in_memory(&args, &recipe, &labels, &Given { raw: &raw, plan: &plan, start }, Some(features))?
         }
     };
     match args.table.format {
@@ -61,6 +70,13 @@ struct FeatureTable<'a> {
     plan: &'a FoldPlan,
 }
 
+/// Predictions, their folds, and since when they are looked at.
+struct Given<'a> {
+    raw: &'a Posteriors,
+    plan: &'a FoldPlan,
+    start: Instant,
+}
+
 /// Up to this many numbers are walked over by the bootstrap that `auto` chooses: some ten seconds.
 const AFFORDABLE: usize = 400_000_000;
 
@@ -68,9 +84,10 @@ fn in_memory(
     args: &EstimateArgs,
     recipe: &Recipe,
     labels: &Labels,
-    raw: &Posteriors,
+    given: &Given<'_>,
     features: Option<FeatureTable<'_>>,
 ) -> Result<EstimateOutput> {
+    let raw = given.raw;
     let (estimate, calibration) = recipe.run(raw, labels, None)?;
     let (bcts, calibrated) = calibration.unzip();
     let posteriors = calibrated.as_ref().unwrap_or(raw);
@@ -120,7 +137,7 @@ fn in_memory(
     if let Some(path) = &args.weights {
         write_weights(path, labels, &estimate.phi)?;
     }
-    assemble(
+    let shown = assemble(
         args,
         recipe,
         About::labels(labels),
@@ -136,7 +153,12 @@ fn in_memory(
             features: features.map(|features| features.names),
             warnings,
         },
-    )
+    )?;
+    if let Some(path) = &args.report {
+        let scores = Scores { raw, calibrated: posteriors, plan: given.plan };
+        write_page(path, args, labels, &scores, &shown, given.start)?;
+    }
+    Ok(shown)
 }
 
 fn bootstrap(
