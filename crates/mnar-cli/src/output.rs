@@ -6,6 +6,7 @@ use mnar::diagnose::{Identifiability, Needed, SensitivityPoint};
 use mnar::estimate::Stop;
 use mnar::posteriors::Renormalised;
 use mnar::test::{InSampleCheck, SelfMaskingCheck, TestResult};
+use mnar_report::IntervalKind;
 use serde::Serialize;
 use std::io::Write;
 
@@ -67,6 +68,9 @@ pub(crate) struct EstimateOutput {
 #[derive(Serialize)]
 pub(crate) struct IntervalOutput {
     pub(crate) kind: &'static str,
+    /// The same as the page has it.
+    #[serde(skip)]
+    pub(crate) made: IntervalKind,
     pub(crate) level: f64,
     pub(crate) replicates: usize,
     pub(crate) failed_replicates: usize,

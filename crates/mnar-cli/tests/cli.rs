@@ -399,6 +399,7 @@ fn estimates_of_predictions_have_a_page() {
     assert_eq!((&report["phi"], &report["phi_ci95"]), (&plain["phi"], &plain["phi_ci95"]));
     let test = json(&["test", table.to_str().unwrap(), "--label", "y", "--format", "json"]);
     assert_eq!(report["p_value"], test["p_value"]);
+    assert_eq!((&report["interval"], &plain["interval"]["kind"]), (&"bootstrap".into(), &"bootstrap".into()));
 }
 
 #[test]

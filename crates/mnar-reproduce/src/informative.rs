@@ -184,7 +184,7 @@ pub fn test_table(draws: &[TestDraw]) -> Vec<Vec<String>> {
         ("the same, one network", |draw| draw.likelihood_ratio_one_network.p_value),
         ("permutation (auto)", |draw| draw.permutation.p_value),
     ];
-    let heading = ["labels", "draws", "test", "rejected at 5%", "median p", "smallest p", "largest p"];
+    let heading = ["test", "labels", "rejected at 5%", "median p", "smallest p", "largest p"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     for labelling in [Labelling::AtRandom, Labelling::Informative] {
         for (name, pick) in tests {
@@ -196,9 +196,8 @@ pub fn test_table(draws: &[TestDraw]) -> Vec<Vec<String>> {
             let rejected = p.iter().filter(|p| **p <= LEVEL).count();
             let middle = (p[(p.len() - 1) / 2] + p[p.len() / 2]) / 2.0;
             lines.push(vec![
-                labelling.title().to_owned(),
-                p.len().to_string(),
                 name.to_owned(),
+                labelling.title().to_owned(),
                 format!("{rejected} of {}", p.len()),
                 p_text(middle),
                 p_text(p[0]),
@@ -238,9 +237,9 @@ mod tests {
         ];
         let table = test_table(&draws);
         assert_eq!(table.len(), 7);
-        assert_eq!(table[1][3..], ["1 of 2", "0.0500", "0.0400", "0.0600"].map(str::to_owned));
-        assert_eq!(table[4][3..], ["1 of 1", "<0.0001", "<0.0001", "<0.0001"].map(str::to_owned));
-        assert_eq!(table[2][3], "2 of 2");
-        assert_eq!(table[6][3], "0 of 1");
+        assert_eq!(table[1][2..], ["1 of 2", "0.0500", "0.0400", "0.0600"].map(str::to_owned));
+        assert_eq!(table[4][2..], ["1 of 1", "<0.0001", "<0.0001", "<0.0001"].map(str::to_owned));
+        assert_eq!(table[2][2], "2 of 2");
+        assert_eq!(table[6][2], "0 of 1");
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use mnar::estimate::{PhiEstimate, SharePrior};
 use mnar::interval::{ProfileOf, Replicates, profile_interval};
 use mnar::{Class, Rows, Sample, Solver};
+use mnar_report::IntervalKind;
 
 /// Intervals, and how they came about.
 pub(super) struct Intervals {
@@ -24,6 +25,7 @@ impl Intervals {
         Self {
             about: IntervalOutput {
                 kind: "information",
+                made: IntervalKind::Information,
                 level: LEVEL,
                 replicates: 0,
                 failed_replicates: 0,
@@ -45,6 +47,7 @@ impl Intervals {
         Self {
             about: IntervalOutput {
                 kind: if conditional { "bootstrap" } else { "bootstrap with refit" },
+                made: if conditional { IntervalKind::Bootstrap } else { IntervalKind::BootstrapWithRefit },
                 level: LEVEL,
                 replicates: asked,
                 failed_replicates: replicates.failed,
@@ -68,6 +71,7 @@ impl Intervals {
             .collect::<Result<Vec<_>, _>>()?;
         let mut intervals = Self::information(estimate);
         intervals.about.kind = "profile likelihood";
+        intervals.about.made = IntervalKind::Profile;
         intervals.phi = Some(phi);
         Ok(intervals)
     }

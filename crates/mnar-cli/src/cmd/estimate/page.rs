@@ -51,12 +51,7 @@ pub(super) fn write_page(
         phi_ci95: shown.phi_ci95.clone(),
         prevalence: shown.prevalence.clone(),
         prevalence_ci95: shown.prevalence_ci95.clone(),
-        interval: match (shown.interval.kind, shown.interval.conditional_on_classifier) {
-            ("bootstrap", false) => IntervalKind::BootstrapWithRefit,
-            ("bootstrap", true) => IntervalKind::Bootstrap,
-            ("profile", _) => IntervalKind::Profile,
-            _ => IntervalKind::Information,
-        },
+        interval: shown.interval.made,
         method: shown.method.clone(),
         converged: shown.converged,
         result: Some(Test::from(&test)),
