@@ -10,7 +10,7 @@ use mnar::diagnose::{confusion, reliability, sensitivity};
 use mnar::estimate::LabelShift;
 use mnar::test::PermutationTest;
 use mnar::{Labels, PosteriorKind, Posteriors, Sample};
-use mnar_report::{Calibration, IntervalKind, Report, SCHEMA, Test, most_uncertain};
+use mnar_report::{Calibration, Report, SCHEMA, Test, most_uncertain};
 use mnar_train::fit::{ODDS_FACTORS, RELIABILITY_BINS};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
