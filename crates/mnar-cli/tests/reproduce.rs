@@ -43,13 +43,17 @@ validation = 20
 choose_by = "accuracy"
 network = { name = "linear" }
 consistency = "pseudo-labels"
-methods = ["complete-case", "pl", "de-pl", "cadr", "cadr-known", "mle", "meg", "me", "ours", "ours-adjusted", "ours-imputed", "known", "oracle"]
+methods = ["complete-case", "pl", "de-pl", "cadr", "cadr-known", "mle", "meg", "me", "ours", "ours-ensemble", "ours-adjusted", "ours-imputed", "known", "oracle"]
 seeds = 2
-fold_epochs = 5
 
 [mask]
 labelled = [60, 15]
 unlabelled = [100, 150]
+
+[folds]
+epochs = 5
+learning_rate = 0.05
+batch_labelled = 25
 
 [train]
 epochs = 20
@@ -95,6 +99,36 @@ fn every_method_runs_once_and_the_table_has_the_papers_numbers() {
         assert!(std::fs::read_to_string(results.join("accuracy.svg")).unwrap().contains("CADR"));
         assert_eq!(accuracies(&text), accuracies(&String::from_utf8(again.stdout).unwrap()));
     }
+}
+
+/// Labels at random and informative ones, each with both tests; goes on where it stopped.
+#[test]
+fn the_tests_tell_informative_labels_from_others() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path());
+    std::fs::write(folder.path().join("sides.toml"), EXPERIMENT).unwrap();
+    let arguments = ["reproduce", "sides.toml", "--data", "data", "--test", "--seeds", "3", "--quiet"];
+    let output = mnar(folder.path()).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("likelihood ratio") && text.contains("permutation (auto)"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let results = folder.path().join("reproduce/sides/test");
+    let draw = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(results.join(name)).unwrap()).unwrap()
+    };
+    for seed in 0..3 {
+        assert_eq!(draw(&format!("mnar-{seed}.json"))["labelled"], serde_json::json!([60, 15]));
+        let p = draw(&format!("mnar-{seed}.json"))["permutation"]["p_value"].as_f64().unwrap();
+        assert!(p < 0.05, "{p}");
+        let at_random = draw(&format!("mcar-{seed}.json"));
+        let labelled: u64 = at_random["labelled"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum();
+        assert_eq!(labelled, 75);
+    }
+    let before = std::fs::metadata(results.join("mcar-0.json")).unwrap().modified().unwrap();
+    let again = mnar(folder.path()).args(arguments).output().unwrap();
+    assert_eq!(text, String::from_utf8(again.stdout).unwrap());
+    assert_eq!(before, std::fs::metadata(results.join("mcar-0.json")).unwrap().modified().unwrap());
 }
 
 #[test]

@@ -180,11 +180,11 @@ const LEVEL: f64 = 0.05;
 pub fn test_table(draws: &[TestDraw]) -> Vec<Vec<String>> {
     type Pick = fn(&TestDraw) -> f64;
     let tests: [(&str, Pick); 3] = [
-        ("likelihood ratio (paper)", |draw| draw.likelihood_ratio.p_value),
-        ("the same, one network", |draw| draw.likelihood_ratio_one_network.p_value),
+        ("likelihood ratio", |draw| draw.likelihood_ratio.p_value),
+        ("same, one network", |draw| draw.likelihood_ratio_one_network.p_value),
         ("permutation (auto)", |draw| draw.permutation.p_value),
     ];
-    let heading = ["test", "labels", "rejected at 5%", "median p", "smallest p", "largest p"];
+    let heading = ["test", "labels", "rejected at 5%", "median p", "lowest", "highest"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     for labelling in [Labelling::AtRandom, Labelling::Informative] {
         for (name, pick) in tests {
