@@ -47,6 +47,13 @@ impl AtomicFile {
         Ok(Self { shown, to })
     }
 
+    /// Writes a text that appears whole or not at all.
+    pub fn write_text(path: &Path, text: &str) -> Result<(), DataError> {
+        let mut file = Self::create(path)?;
+        file.write_all(text.as_bytes()).map_err(|error| DataError::io(&file.shown, "written", error))?;
+        file.commit()
+    }
+
     /// Puts the file in its place.
     pub fn commit(self) -> Result<(), DataError> {
         self.to.commit().map_err(|error| DataError::io(&self.shown, "written", error))
@@ -68,6 +75,10 @@ impl Destination {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        if !folder.is_dir() {
+            let what = format!("there is no folder `{}`; make it first", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".mnar-").suffix(".partial");
         // Temporary files are private (0600); with 0666 the umask decides, as it does for `File::create`.

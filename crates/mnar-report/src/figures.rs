@@ -1,7 +1,7 @@
 //! The figures of a report.
 
 use crate::figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
-use crate::report::{Epoch, Report};
+use crate::report::{EpochRecord, Report};
 
 /// Above this many classes a matrix of all pairs is no picture.
 const MATRIX_CLASSES: usize = 30;
@@ -214,7 +214,7 @@ impl Report {
         let curves: Vec<(&str, Vec<(f64, f64)>)> = models
             .into_iter()
             .filter_map(|(name, model)| {
-                let risk = |epoch: &Epoch| Some((epoch.epoch as f64, epoch.validation_risk?));
+                let risk = |epoch: &EpochRecord| Some((epoch.epoch as f64, epoch.validation_risk?));
                 let curve: Vec<(f64, f64)> = model.as_ref()?.history.iter().filter_map(risk).collect();
                 (curve.len() > 1).then_some((name, curve))
             })
@@ -250,7 +250,7 @@ impl Report {
         let curves: Vec<(&str, Vec<(f64, f64)>)> = shown
             .iter()
             .map(|&k| {
-                let of = |epoch: &Epoch| Some((epoch.epoch as f64, *epoch.phi.get(k)?));
+                let of = |epoch: &EpochRecord| Some((epoch.epoch as f64, *epoch.phi.get(k)?));
                 (self.classes[k].as_str(), history.iter().filter_map(of).collect())
             })
             .collect();

@@ -15,8 +15,9 @@ mod words;
 
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
 pub use report::{
-    Calibration, Epoch, Guess, HeldOut, IntervalKind, Model, Report, ReportError, SCHEMA, Test, Truth, UncertainRow,
+    Calibration, EpochRecord, Guess, HeldOut, IntervalKind, Model, ODDS_FACTORS, Report, ReportError, SCHEMA, Test,
+    Truth, UncertainRow,
 };
 pub use table::{TextTable, interval, number, p_value};
 pub use uncertain::most_uncertain;
-pub use words::{LEVEL, Level, Light, most_and_least, percent, self_masking_line, verdict};
+pub use words::{LEVEL, Level, Light, few_labels, most_and_least, percent, self_masking_line, verdict};

@@ -1,6 +1,8 @@
 //! What a run found: one value, from which the text, the JSON and the page are made.
 
-use mnar::diagnose::{Identifiability, ReliabilityBin, SensitivityPoint};
+use mnar::Sample;
+use mnar::calibrate::Bcts;
+use mnar::diagnose::{Identifiability, ReliabilityBin, SensitivityPoint, reliability};
 use mnar::test::{SelfMaskingCheck, TestResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,6 +161,25 @@ pub struct Calibration {
     pub after: Vec<ReliabilityBin>,
 }
 
+/// Bins of the reliability diagram.
+const RELIABILITY_BINS: usize = 10;
+
+/// How many times the odds of a label of the easiest row may be those of the hardest: the points of the sensitivity
+/// curve.
+pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
+
+impl Calibration {
+    /// Of the scores of labelled rows as they came and as they are after the calibration.
+    pub fn of(bcts: &Bcts, raw: &Sample<'_>, calibrated: &Sample<'_>) -> Self {
+        Self {
+            error_before: bcts.ece_before,
+            error_after: bcts.ece_after,
+            before: reliability(raw, RELIABILITY_BINS),
+            after: reliability(calibrated, RELIABILITY_BINS),
+        }
+    }
+}
+
 /// How a model was trained, and how it does.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Model {
@@ -175,7 +196,7 @@ pub struct Model {
     /// The same, class by class (unweighted within a class); nothing for a class without held-out rows.
     pub held_out_accuracy_per_class: Vec<Option<f64>>,
     /// Every epoch.
-    pub history: Vec<Epoch>,
+    pub history: Vec<EpochRecord>,
 }
 
 /// Weighted scores of held-out rows.
@@ -190,8 +211,8 @@ pub struct HeldOut {
 }
 
 /// What one epoch showed.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Epoch {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochRecord {
     /// Steps taken so far.
     pub step: u64,
     /// Epochs finished so far.
@@ -251,8 +272,11 @@ pub struct Truth {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Not the JSON of a report.
-    #[error("this is not the report of a run: {0}")]
-    NotAReport(#[from] serde_json::Error),
+    #[error("this is not the report of a run: {why}; run `mnar fit` or `mnar demo` again")]
+    NotAReport {
+        /// What is wrong in it.
+        why: String,
+    },
     /// Written by a later version.
     #[error("the report has layout {found}, and this version of mnar knows {known}; use a newer mnar")]
     TooNew {
@@ -279,6 +303,12 @@ pub enum ReportError {
         /// Why.
         why: String,
     },
+}
+
+impl From<serde_json::Error> for ReportError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::NotAReport { why: error.to_string() }
+    }
 }
 
 impl Report {

@@ -5,7 +5,7 @@ use crate::method::Candidate;
 use mnar_train::augment::Augment;
 use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
 use mnar_train::model::Architecture;
-use mnar_train::{Criterion, TrainSettings};
+use mnar_train::{Criterion, InputShape, TrainSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -243,6 +243,23 @@ impl Experiment {
             return Err(ReproduceError::BadFile { path: path.to_owned(), what });
         }
         Ok(experiment)
+    }
+
+    /// How networks are trained with a seed on rows of this shape: those of the methods, and those of the folds.
+    pub(crate) fn settings(
+        &self,
+        seed: u64,
+        epochs: Option<usize>,
+        shape: InputShape,
+    ) -> (TrainSettings, TrainSettings) {
+        let augment = match shape {
+            InputShape::Image(shape) => self.augment.views(shape),
+            InputShape::Row(_) => None,
+        };
+        let of = |settings: &TrainSettings| TrainSettings { seed, augment: augment.clone(), ..settings.clone() };
+        let mut train = of(&self.train);
+        train.epochs = epochs.unwrap_or(train.epochs);
+        (train, of(&self.folds))
     }
 
     /// Does what it says fit data of so many classes?

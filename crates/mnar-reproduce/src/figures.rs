@@ -3,8 +3,9 @@
 use crate::error::ReproduceError;
 use crate::experiment::Experiment;
 use crate::method::Candidate;
-use crate::run::{Outcome, write_text};
+use crate::run::Outcome;
 use crate::summary::summarise;
+use mnar_data::AtomicFile;
 use mnar_report::{Bar, Chart, Figure, Table};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub fn write_figures(
     for mut figure in figures {
         figure.title = format!("{}: {}", experiment.title, figure.title);
         let path = folder.join(format!("{}.svg", figure.id));
-        write_text(&path, &figure.svg()?)?;
+        AtomicFile::write_text(&path, &figure.svg()?)?;
         written.push(path);
     }
     Ok(written)

@@ -5,13 +5,13 @@ use crate::data::{Labelling, Source};
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
 use crate::method::Setting;
-use crate::run::{Overrides, read, write};
+use crate::run::{Overrides, Progress, read, read_all, write};
 use mnar::Solver;
 use mnar::test::{PermutationTest, chi_square_p, likelihood_ratio};
 use mnar::{PosteriorKind, Posteriors, Sample};
 use mnar_train::crossfit::score;
 use mnar_train::mechanism::Method;
-use mnar_train::{InputShape, Observer, TrainSettings};
+use mnar_train::{Observer, TrainSettings};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub fn run_tests(
     data: &Path,
     out: &Path,
     stop: &AtomicBool,
-    progress: &mut dyn TestProgress,
+    progress: &mut dyn Progress,
 ) -> Result<Option<Vec<TestDraw>>, ReproduceError> {
     let draws = overrides.seeds.unwrap_or(TEST_DRAWS);
     let folder = out.join(&experiment.name).join(FOLDER);
@@ -77,20 +77,15 @@ pub fn run_tests(
     for labelling in [Labelling::AtRandom, Labelling::Informative] {
         for seed in 0..draws {
             let masked = source.mask(experiment, labelling, seed)?;
+            let (settings, folds) = experiment.settings(seed, overrides.epochs, masked.train.shape());
             // The test may not lean on rows with the true class shares, and has no use for an early stop.
-            let mut settings = TrainSettings { seed, validation: 0.0, ..experiment.train.clone() };
-            settings.epochs = overrides.epochs.unwrap_or(settings.epochs);
-            let mut folds = TrainSettings { seed, ..experiment.folds.clone() };
-            if let InputShape::Image(shape) = masked.train.shape() {
-                settings.augment = experiment.augment.views(shape);
-                folds.augment = settings.augment.clone();
-            }
+            let settings = TrainSettings { validation: 0.0, ..settings };
             let path = folder.join(format!("{}-{seed}.json", labelling.name()));
             let same = |draw: &TestDraw| draw.settings == settings && draw.folds == folds;
             let draw = match read::<TestDraw>(&path)?.filter(same) {
                 Some(draw) => draw,
                 None => {
-                    progress.begins(labelling, seed, tested.len(), 2 * draws as usize);
+                    progress.begins(labelling.title(), seed, tested.len(), 2 * draws as usize);
                     let setting = Setting {
                         experiment,
                         masked: &masked,
@@ -105,21 +100,24 @@ pub fn run_tests(
                     draw
                 }
             };
-            progress.ended(&draw);
+            progress.ended(&draw.line());
             tested.push(draw);
         }
     }
     Ok(Some(tested))
 }
 
-/// Hears how it goes on.
-pub trait TestProgress: Observer {
-    /// A draw starts.
-    fn begins(&mut self, labelling: Labelling, seed: u64, done: usize, of: usize);
-    /// It is done, now or in an earlier call.
-    fn ended(&mut self, draw: &TestDraw);
-    /// For handing on to the trainer.
-    fn observer(&mut self) -> &mut dyn Observer;
+impl TestDraw {
+    fn line(&self) -> String {
+        format!(
+            "{:<12} seed {}  p by likelihood ratio {:.4}, by permutation {:.4}  {:.0} s",
+            self.labelling.title(),
+            self.seed,
+            self.likelihood_ratio.p_value,
+            self.permutation.p_value,
+            self.seconds
+        )
+    }
 }
 
 fn test(
@@ -161,12 +159,7 @@ fn test(
 /// All draws of an experiment below `out`.
 pub fn test_draws(experiment: &Experiment, out: &Path) -> Result<Vec<TestDraw>, ReproduceError> {
     let folder = out.join(&experiment.name).join(FOLDER);
-    let mut draws = Vec::new();
-    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "json") {
-            draws.extend(read::<TestDraw>(&entry.path())?);
-        }
-    }
+    let mut draws: Vec<TestDraw> = read_all(&folder)?;
     draws.sort_by_key(|draw| (draw.labelling, draw.seed));
     Ok(draws)
 }

@@ -18,7 +18,7 @@ pub use data::Labelling;
 pub use error::ReproduceError;
 pub use experiment::{Experiment, Mask, PaperRow, Protocol};
 pub use figures::write_figures;
-pub use informative::{TestDraw, TestProgress, TestValue, run_tests, test_draws, test_table};
+pub use informative::{TestDraw, TestValue, run_tests, test_draws, test_table};
 pub use method::Candidate;
 pub use page::{draw_all, page};
 pub use run::{Outcome, Overrides, Progress, results, run};

@@ -197,7 +197,9 @@ impl Setting<'_> {
                     Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings, observer),
                     _ => {
                         let targets = Some(&fitted.targets[..]);
-                        self.run_with(Method::Imputed(phi), &Imputation, targets, self.settings, observer)
+                        let trained =
+                            self.train(Method::Imputed(phi), &Imputation, targets, self.settings, observer)?;
+                        Ok(trained.map(|trained| self.learnt(&trained)))
                     }
                 };
                 let phi_ci95 = fitted.phi_ci95.clone();
@@ -217,26 +219,19 @@ impl Setting<'_> {
         settings: &TrainSettings,
         observer: &mut dyn Observer,
     ) -> Result<Option<Learnt>, ReproduceError> {
-        self.run_with(method, self.experiment.consistency.method(), None, settings, observer)
+        let consistency = self.experiment.consistency.method();
+        Ok(self.train(method, consistency, None, settings, observer)?.map(|trained| self.learnt(&trained)))
     }
 
-    fn run_with(
-        &self,
-        method: Method,
-        consistency: &dyn Consistency,
-        targets: Option<&[f32]>,
-        settings: &TrainSettings,
-        observer: &mut dyn Observer,
-    ) -> Result<Option<Learnt>, ReproduceError> {
-        let Some(trained) = self.train(method, consistency, targets, settings, observer)? else { return Ok(None) };
+    fn learnt(&self, trained: &Trained<Network>) -> Learnt {
         let test: Vec<usize> = (0..self.masked.test.len()).collect();
-        Ok(Some(Learnt {
+        Learnt {
             test_scores: logits(&trained.network, &self.masked.test, &test) / trained.temperature,
             phi: trained.mechanism.phi().to_vec(),
             phi_ci95: None,
             chosen_epoch: trained.chosen_epoch,
             seconds_before: 0.0,
-        }))
+        }
     }
 
     /// `None` if it was stopped.

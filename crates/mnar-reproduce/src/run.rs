@@ -6,11 +6,10 @@ use crate::experiment::{Experiment, Protocol};
 use crate::method::{Candidate, Learnt, Setting};
 use mnar::Phi;
 use mnar_data::AtomicFile;
-use mnar_train::{InputShape, Observer, TrainSettings, device, weighted_scores};
+use mnar_train::{Observer, TrainSettings, device, weighted_scores};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
-use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -75,12 +74,26 @@ pub struct Overrides {
 
 /// Hears how it goes on.
 pub trait Progress: Observer {
-    /// A method starts with a seed.
-    fn begins(&mut self, method: Candidate, seed: u64, done: usize, of: usize);
-    /// It is done, now or in an earlier call.
-    fn ended(&mut self, outcome: &Outcome);
+    /// A method, or a way of labelling, starts with a seed.
+    fn begins(&mut self, what: &str, seed: u64, done: usize, of: usize);
+    /// It is done, now or in an earlier call; the result in a line.
+    fn ended(&mut self, line: &str);
     /// For handing on to the trainer.
     fn observer(&mut self) -> &mut dyn Observer;
+}
+
+impl Outcome {
+    fn line(&self) -> String {
+        format!(
+            "{:<16} seed {}  accuracy {:.2}%  log-loss {:.3}  phi error {:.4}  {:.0} s",
+            self.method.title(),
+            self.seed,
+            100.0 * self.accuracy,
+            self.log_loss,
+            self.phi_error,
+            self.seconds
+        )
+    }
 }
 
 /// Runs every method with every seed; `None` if it was stopped. Results are below `out`.
@@ -103,13 +116,7 @@ pub fn run(
     let of = seeds as usize * methods.len();
     for seed in 0..seeds {
         let masked = source.mask(experiment, Labelling::Informative, seed)?;
-        let mut settings = TrainSettings { seed, ..experiment.train.clone() };
-        settings.epochs = overrides.epochs.unwrap_or(settings.epochs);
-        let mut folds = TrainSettings { seed, ..experiment.folds.clone() };
-        if let InputShape::Image(shape) = masked.train.shape() {
-            settings.augment = experiment.augment.views(shape);
-            folds.augment = settings.augment.clone();
-        }
+        let (settings, folds) = experiment.settings(seed, overrides.epochs, masked.train.shape());
         let setting = Setting {
             experiment,
             masked: &masked,
@@ -127,7 +134,7 @@ pub fn run(
             let outcome = match read::<Outcome>(&path)?.filter(same) {
                 Some(outcome) => outcome,
                 None => {
-                    progress.begins(method, seed, outcomes.len(), of);
+                    progress.begins(method.title(), seed, outcomes.len(), of);
                     let start = Instant::now();
                     let Some(learnt) = setting.learn(method, progress.observer())? else { return Ok(None) };
                     let outcome =
@@ -136,7 +143,7 @@ pub fn run(
                     outcome
                 }
             };
-            progress.ended(&outcome);
+            progress.ended(&outcome.line());
             outcomes.push(outcome);
         }
     }
@@ -186,16 +193,22 @@ fn test(learnt: &Learnt, masked: &Masked) -> (f64, f64, Vec<f64>) {
 /// All results of an experiment below `out`, by method in the order of the experiment, then by seed.
 pub fn results(experiment: &Experiment, protocol: Protocol, out: &Path) -> Result<Vec<Outcome>, ReproduceError> {
     let folder = out.join(&experiment.name).join(protocol.name());
-    let mut outcomes = Vec::new();
-    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "json") {
-            outcomes.extend(read::<Outcome>(&entry.path())?);
-        }
-    }
+    let mut outcomes: Vec<Outcome> = read_all(&folder)?;
     let place = |outcome: &Outcome| experiment.methods.iter().position(|method| *method == outcome.method);
     outcomes.retain(|outcome| place(outcome).is_some());
     outcomes.sort_by_key(|outcome| (place(outcome), outcome.seed));
     Ok(outcomes)
+}
+
+/// All results of a folder; none where it is not there.
+pub(crate) fn read_all<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, ReproduceError> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "json") {
+            all.extend(read::<T>(&entry.path())?);
+        }
+    }
+    Ok(all)
 }
 
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReproduceError> {
@@ -212,12 +225,5 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Reprod
 pub(crate) fn write<T: Serialize>(path: &Path, outcome: &T) -> Result<(), ReproduceError> {
     let text = serde_json::to_string_pretty(outcome)
         .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
-    write_text(path, &format!("{text}\n"))
-}
-
-/// Whole or not at all.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), ReproduceError> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|why| ReproduceError::Io { path: path.to_owned(), why })?;
-    Ok(file.commit()?)
+    Ok(AtomicFile::write_text(path, &format!("{text}\n"))?)
 }

@@ -5,7 +5,8 @@ use crate::mechanism::Mechanism;
 use crate::optimiser::OptimiserState;
 use crate::parameters::Named;
 use crate::storage;
-use crate::trainer::{Ended, EpochRecord};
+use crate::trainer::Ended;
+use mnar_report::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -30,9 +30,10 @@ mod validation;
 
 pub use error::TrainError;
 pub use examples::{Draw, Encoding, Examples, InputShape, View};
+pub use mnar_report::EpochRecord;
 pub use predict::logits;
 pub use refresh::refreshed_phi;
 pub use saved::{ModelDescription, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
-pub use trainer::{CheckpointPlan, Ended, EpochRecord, Job, Observer, Trained, train};
+pub use trainer::{CheckpointPlan, Ended, Job, Observer, Trained, train};
 pub use validation::{Criterion, Validation, weighted_scores};

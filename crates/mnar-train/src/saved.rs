@@ -7,7 +7,6 @@ use crate::{parameters, storage};
 use burn::tensor::Device;
 use mnar_data::AtomicFile;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::Path;
 
 const WEIGHTS: &str = "weights.safetensors";
@@ -54,9 +53,7 @@ pub fn load_model(folder: &Path, device: &Device) -> Result<(Network, ModelDescr
 
 /// Writes a text file that appears whole or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), TrainError> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(TrainError::io(path))?;
-    Ok(file.commit()?)
+    Ok(AtomicFile::write_text(path, text)?)
 }
 
 pub(crate) fn to_json(value: &impl Serialize, path: &Path) -> Result<String, TrainError> {

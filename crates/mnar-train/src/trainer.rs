@@ -17,6 +17,7 @@ use crate::validation::{Criterion, ScoredRows, Validation, calibrating_temperatu
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar::{Labels, Phi};
+use mnar_report::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,29 +52,6 @@ pub struct CheckpointPlan {
     pub path: PathBuf,
     /// At most so long between two writes.
     pub every: Duration,
-}
-
-/// What one epoch showed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EpochRecord {
-    /// Steps taken so far.
-    pub step: u64,
-    /// Epochs finished so far.
-    pub epoch: usize,
-    /// Mean risk of the epoch's batches.
-    pub loss: f64,
-    /// 1/phi-weighted loss of the held-out labelled rows, by the averaged weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation_risk: Option<f64>,
-    /// 1/phi-weighted accuracy of the same rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation_accuracy: Option<f64>,
-    /// Learning rate of the last step.
-    pub learning_rate: f64,
-    /// The mechanism as it stands.
-    pub phi: Vec<f64>,
-    /// Seconds spent training so far.
-    pub seconds: f64,
 }
 
 /// Hears of every epoch.

@@ -1,23 +1,23 @@
 //! `mnar demo`: the embedded sample, masked by a known mechanism, from test to debiased classifier and report.
 
 use super::fit::origin;
-use super::report::write;
 use crate::Outcome;
 use crate::args::{Dataset, DemoArgs, Format};
 use crate::input::progress;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
 use mnar::crossfit::FoldPlan;
-use mnar::diagnose::{confusion, effective_sample_size, identifiability, reliability, sensitivity};
+use mnar::diagnose::{confusion, effective_sample_size, identifiability, sensitivity};
 use mnar::interval::Bootstrap;
 use mnar::linear::{SoftmaxRegression, Standardise};
 use mnar::pipeline::Pipeline;
 use mnar::risk::RiskWeights;
 use mnar::test::{PermutationTest, self_masking_check};
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Sample};
-use mnar_data::{FullyLabelled, Inputs};
-use mnar_report::{Calibration, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, Truth, most_uncertain};
-use mnar_train::fit::{ODDS_FACTORS, RELIABILITY_BINS};
+use mnar_data::{AtomicFile, FullyLabelled, Inputs};
+use mnar_report::{
+    Calibration, HeldOut, IntervalKind, Model, ODDS_FACTORS, Report, SCHEMA, Test, Truth, most_uncertain,
+};
 use ndarray::{ArrayView2, Axis};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -26,6 +26,9 @@ const REPLICATES: usize = 200;
 
 pub(crate) fn run(args: DemoArgs) -> Result<Outcome> {
     let start = Instant::now();
+    if args.out.is_file() {
+        bail!("{} is a file, but --out names a folder", args.out.display());
+    }
     if args.out.join("settings.toml").exists() {
         bail!("{} holds a run of `mnar fit`; choose another folder with --out", args.out.display());
     }
@@ -46,8 +49,8 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome> {
 
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let page = args.out.join("report.html");
-    write(&page, &report.to_html()?)?;
-    write(&args.out.join("report.json"), &report.to_json()?)?;
+    AtomicFile::write_text(&page, &report.to_html()?)?;
+    AtomicFile::write_text(&args.out.join("report.json"), &report.to_json()?)?;
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Text => output::print(&text(&report, &page))?,
@@ -123,12 +126,7 @@ fn analyse(
         identifiability: identifiability(&calibrated, &fit.estimate).ok(),
         effective_sample_size: Some(effective_sample_size(&counts, phi)),
         out_of_fold_accuracy: None,
-        calibration: fit.bcts.as_ref().map(|bcts| Calibration {
-            error_before: bcts.ece_before,
-            error_after: bcts.ece_after,
-            before: reliability(&raw, RELIABILITY_BINS),
-            after: reliability(&calibrated, RELIABILITY_BINS),
-        }),
+        calibration: fit.bcts.as_ref().map(|bcts| Calibration::of(bcts, &raw, &calibrated)),
         confusion: Some(confusion(&calibrated)),
         sensitivity: sensitivity(&calibrated, &pipeline.estimator, &ODDS_FACTORS)?,
         training_phi: phi.as_slice().to_vec(),

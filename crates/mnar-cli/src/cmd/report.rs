@@ -5,8 +5,7 @@ use crate::args::ReportArgs;
 use anyhow::{Context as _, Result, bail};
 use mnar_data::AtomicFile;
 use mnar_report::Report;
-use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::io::ErrorKind;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     let source = args.run.join("report.json");
@@ -20,22 +19,15 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     };
     let report = Report::from_json(&text).with_context(|| source.display().to_string())?;
     let page = args.output.clone().unwrap_or_else(|| args.run.join("report.html"));
-    write(&page, &report.to_html()?)?;
+    AtomicFile::write_text(&page, &report.to_html()?)?;
     println!("wrote {}", page.display());
     if let Some(folder) = &args.figures {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         for figure in report.figures() {
             let path = folder.join(format!("{}.svg", figure.id));
-            write(&path, &figure.svg()?)?;
+            AtomicFile::write_text(&path, &figure.svg()?)?;
             println!("wrote {}", path.display());
         }
     }
     Ok(Outcome::Done)
-}
-
-/// Whole or not at all.
-pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
-    Ok(file.commit()?)
 }

@@ -4,15 +4,14 @@ use crate::Outcome;
 use crate::args::{ProtocolName, ReproduceArgs};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output::progress_bar;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::ProgressBar;
 use mnar_data::AtomicFile;
 use mnar_report::TextTable;
 use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, draw_all, page, run as reproduce};
-use mnar_reproduce::{Labelling, TestDraw, TestProgress, run_tests, test_table};
-use mnar_reproduce::{Outcome as Reached, Summary, results, short_table, summarise, write_figures};
+use mnar_reproduce::{Summary, results, short_table, summarise, write_figures};
+use mnar_reproduce::{run_tests, test_table};
 use mnar_train::{Observer, device};
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -48,9 +47,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         println!("\nIn {}: one JSON file a method and seed; {}.", folder.display(), names.join(", "));
     }
     if let Some(path) = &args.page {
-        let mut file = AtomicFile::create(path)?;
-        file.write_all(page(&args.out)?.as_bytes()).with_context(|| path.display().to_string())?;
-        file.commit()?;
+        AtomicFile::write_text(path, &page(&args.out)?)?;
         draw_all(&args.out)?;
         println!("wrote {}, and the figures in {}", path.display(), args.out.display());
     }
@@ -140,44 +137,11 @@ impl Observer for Terminal {
 }
 
 impl Progress for Terminal {
-    fn begins(&mut self, method: Candidate, seed: u64, done: usize, of: usize) {
-        self.bar.set_prefix(format!("{}/{of} {}, seed {seed}", done + 1, method.title()));
+    fn begins(&mut self, what: &str, seed: u64, done: usize, of: usize) {
+        self.bar.set_prefix(format!("{}/{of} {what}, seed {seed}", done + 1));
     }
 
-    fn ended(&mut self, outcome: &Reached) {
-        let line = format!(
-            "{:<16} seed {}  accuracy {:.2}%  log-loss {:.3}  phi error {:.4}  {:.0} s",
-            outcome.method.title(),
-            outcome.seed,
-            100.0 * outcome.accuracy,
-            outcome.log_loss,
-            outcome.phi_error,
-            outcome.seconds
-        );
-        if !self.quiet {
-            self.bar.suspend(|| eprintln!("{line}"));
-        }
-    }
-
-    fn observer(&mut self) -> &mut dyn Observer {
-        self
-    }
-}
-
-impl TestProgress for Terminal {
-    fn begins(&mut self, labelling: Labelling, seed: u64, done: usize, of: usize) {
-        self.bar.set_prefix(format!("{}/{of} {}, seed {seed}", done + 1, labelling.title()));
-    }
-
-    fn ended(&mut self, draw: &TestDraw) {
-        let line = format!(
-            "{:<12} seed {}  p by likelihood ratio {:.4}, by permutation {:.4}  {:.0} s",
-            draw.labelling.title(),
-            draw.seed,
-            draw.likelihood_ratio.p_value,
-            draw.permutation.p_value,
-            draw.seconds
-        );
+    fn ended(&mut self, line: &str) {
         if !self.quiet {
             self.bar.suspend(|| eprintln!("{line}"));
         }

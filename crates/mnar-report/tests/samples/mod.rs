@@ -2,7 +2,9 @@
 
 use mnar::diagnose::{Identifiability, ReliabilityBin, SensitivityPoint, Verdict};
 use mnar::test::SelfMaskingCheck;
-use mnar_report::{Calibration, Epoch, Guess, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, Truth, UncertainRow};
+use mnar_report::{
+    Calibration, EpochRecord, Guess, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, Truth, UncertainRow,
+};
 
 /// Names that end elements, attributes and strings, or run a script where they are not escaped.
 pub(crate) fn hostile() -> Vec<String> {
@@ -33,7 +35,7 @@ pub(crate) fn full(classes: Vec<String>) -> Report {
     let total: f64 = (1..=k).map(|i| i as f64).sum();
     let prevalence: Vec<f64> = (1..=k).map(|i| i as f64 / total).collect();
     let bin = |confidence: f64, accuracy: f64| ReliabilityBin { rows: 40, confidence, accuracy };
-    let epoch = |epoch: usize| Epoch {
+    let epoch = |epoch: usize| EpochRecord {
         step: 10 * epoch as u64,
         epoch,
         loss: 1.0 / epoch as f64,

@@ -7,19 +7,14 @@ use crate::error::TrainError;
 use crate::examples::{Draw, Examples, View};
 use mnar::calibrate::Calibration;
 use mnar::crossfit::{FoldPlan, cross_fit};
-use mnar::diagnose::{Identifiability, SensitivityPoint, confusion, identifiability, reliability, sensitivity};
+use mnar::diagnose::{Identifiability, SensitivityPoint, confusion, identifiability, sensitivity};
 use mnar::estimate::{Estimator, LabelShift, PhiEstimate};
 use mnar::interval::Bootstrap;
 use mnar::pipeline::Pipeline;
 use mnar::test::{PermutationTest, SelfMaskingCheck, TestResult, self_masking_check};
 use mnar::{Posteriors, Sample};
-use mnar_report::{Calibration as Calibrated, IntervalKind};
+use mnar_report::{Calibration as Calibrated, IntervalKind, ODDS_FACTORS};
 use ndarray::Array2;
-
-/// Bins of the reliability diagram.
-pub const RELIABILITY_BINS: usize = 10;
-/// How many times the odds of a label of the easiest row may be those of the hardest.
-pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
 /// What cross-fitting says of the mechanism.
 #[derive(Clone, Debug)]
@@ -112,12 +107,7 @@ pub(super) fn run(
         // On the scores as they are, as `mnar estimate` does: calibration on the same labels would hide part of a misfit.
         self_masking: self_masking_check(&Sample::new(&raw, labels)?).ok(),
         identifiability: identifiability(&sample, &estimate).ok(),
-        calibration: Some(Calibrated {
-            error_before: bcts.ece_before,
-            error_after: bcts.ece_after,
-            before: reliability(&Sample::new(&raw, labels)?, RELIABILITY_BINS),
-            after: reliability(&sample, RELIABILITY_BINS),
-        }),
+        calibration: Some(Calibrated::of(&bcts, &Sample::new(&raw, labels)?, &sample)),
         confusion: Some(confusion(&sample)),
         // A curve that cannot be had is no reason to lose the run.
         sensitivity: sensitivity(&sample, &LabelShift::default(), &ODDS_FACTORS).unwrap_or_default(),

@@ -15,7 +15,7 @@ use crate::saved::{ModelDescription, save_model, write_text};
 use crate::settings::TrainSettings;
 use crate::trainer::{Ended, Job, Observer, Trained, train};
 use burn::tensor::Device;
-pub use estimate::{Estimation, ODDS_FACTORS, RELIABILITY_BINS};
+pub use estimate::Estimation;
 use mnar::{Labels, PosteriorKind, Posteriors};
 use mnar_data::{Column, Dataset, write_table};
 use mnar_report::Report;

@@ -7,15 +7,13 @@ use crate::error::TrainError;
 use crate::examples::Examples;
 use crate::model::Network;
 use crate::predict::logits;
-use crate::trainer::{Ended, EpochRecord, Trained};
+use crate::trainer::{Ended, Trained};
 use crate::validation::weighted_scores;
 use mnar::diagnose::{Verdict, effective_sample_size};
 use mnar::{Labels, Phi, Posteriors};
-use mnar_report::{Epoch, HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, most_uncertain};
+use mnar_report::{HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, few_labels, most_uncertain};
 use std::time::SystemTime;
 
-/// Below this many labels a class' phi is hardly known.
-const FEW_LABELS: usize = 10;
 /// Below this many held-out rows, an accuracy of 90% is known to ± 8% at best.
 const FEW_HELD_OUT: usize = 50;
 
@@ -97,20 +95,7 @@ fn model(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> Mode
         clipped_steps: trained.mechanism.clipped(),
         held_out,
         held_out_accuracy_per_class,
-        history: trained.history.iter().map(epoch).collect(),
-    }
-}
-
-fn epoch(record: &EpochRecord) -> Epoch {
-    Epoch {
-        step: record.step,
-        epoch: record.epoch,
-        loss: record.loss,
-        validation_risk: record.validation_risk,
-        validation_accuracy: record.validation_accuracy,
-        learning_rate: record.learning_rate,
-        phi: record.phi.clone(),
-        seconds: record.seconds,
+        history: trained.history.clone(),
     }
 }
 
@@ -157,11 +142,7 @@ fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network
         let names: Vec<&str> = estimate.clipped.iter().take(5).map(|class| labels.name(*class)).collect();
         warnings.push(format!("phi of {} is at its bound 1: more rows look labelled than there are", names.join(", ")));
     }
-    let few = labels.names().iter().zip(labels.counts()).filter(|(_, count)| **count < FEW_LABELS);
-    let few: Vec<&str> = few.map(|(name, _)| name.as_str()).take(5).collect();
-    if !few.is_empty() {
-        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", few.join(", ")));
-    }
+    warnings.extend(few_labels(labels.names(), labels.counts()));
     if let Some(verdict) = estimation.identifiability.as_ref().map(|found| found.verdict)
         && verdict != Verdict::Good
     {

@@ -253,9 +253,6 @@ struct Parts {
     warnings: Vec<String>,
 }
 
-/// Below this many labels a class's phi rests on its count alone.
-const FEW_LABELS: usize = 10;
-
 fn assemble(
     args: &EstimateArgs,
     recipe: &Recipe,
@@ -278,11 +275,7 @@ fn assemble(
     if parts.bcts.as_ref().is_some_and(|bcts| !bcts.converged) {
         warnings.push("the calibration stopped before it converged; compare with --calibrate none".into());
     }
-    let few: Vec<&String> =
-        (0..names.len()).filter(|&k| about.labelled_per_class[k] < FEW_LABELS).map(|k| &names[k]).collect();
-    if !few.is_empty() {
-        warnings.push(format!("fewer than {FEW_LABELS} labels for {}: expect wide intervals", quote(&few)));
-    }
+    warnings.extend(mnar_report::few_labels(names, &about.labelled_per_class));
     if let Some(found) = &parts.identifiability
         && found.verdict != mnar::diagnose::Verdict::Good
     {

@@ -2,16 +2,15 @@
 
 use crate::args::EstimateArgs;
 use crate::cmd::fit::origin;
-use crate::cmd::report::write;
 use crate::output::EstimateOutput;
 use anyhow::Result;
 use mnar::crossfit::FoldPlan;
-use mnar::diagnose::{confusion, reliability, sensitivity};
+use mnar::diagnose::{confusion, sensitivity};
 use mnar::estimate::LabelShift;
 use mnar::test::PermutationTest;
 use mnar::{Labels, PosteriorKind, Posteriors, Sample};
-use mnar_report::{Calibration, Report, SCHEMA, Test, most_uncertain};
-use mnar_train::fit::{ODDS_FACTORS, RELIABILITY_BINS};
+use mnar_data::AtomicFile;
+use mnar_report::{Calibration, ODDS_FACTORS, Report, SCHEMA, Test, most_uncertain};
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
@@ -59,12 +58,11 @@ pub(super) fn write_page(
         identifiability: shown.identifiability.clone(),
         effective_sample_size: Some(shown.effective_sample_size),
         out_of_fold_accuracy: None,
-        calibration: shown.calibration.as_ref().filter(|_| labelled).map(|bcts| Calibration {
-            error_before: bcts.ece_before,
-            error_after: bcts.ece_after,
-            before: reliability(&raw, RELIABILITY_BINS),
-            after: reliability(&calibrated, RELIABILITY_BINS),
-        }),
+        calibration: shown
+            .calibration
+            .as_ref()
+            .filter(|_| labelled)
+            .map(|bcts| Calibration::of(bcts, &raw, &calibrated)),
         confusion: Some(confusion(&calibrated)),
         sensitivity: if labelled {
             sensitivity(&calibrated, &LabelShift::default(), &ODDS_FACTORS).unwrap_or_default()
@@ -90,5 +88,5 @@ pub(super) fn write_page(
         seconds: start.elapsed().as_secs_f64(),
         warnings: shown.warnings.clone(),
     };
-    write(path, &report.to_html()?)
+    Ok(AtomicFile::write_text(path, &report.to_html()?)?)
 }

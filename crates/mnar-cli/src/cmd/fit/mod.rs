@@ -8,7 +8,7 @@ use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
-use mnar_data::{Inputs, ReadOptions, read_dataset};
+use mnar_data::{AtomicFile, Inputs, ReadOptions, read_dataset};
 use mnar_report::Report;
 use mnar_train::fit::{FitSettings, Origin, Place, fit};
 use mnar_train::{Encoding, device};
@@ -154,7 +154,6 @@ fn check_folder(folder: &Path, resume: bool) -> Result<()> {
 
 /// Writes the effective settings; a run that goes on must have the same.
 fn write_settings(path: &Path, settings: &FitSettings, resume: bool) -> Result<()> {
-    use std::io::Write;
     let text = toml::to_string_pretty(settings)?;
     if resume {
         let before = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -163,7 +162,5 @@ fn write_settings(path: &Path, settings: &FitSettings, resume: bool) -> Result<(
         }
         return Ok(());
     }
-    let mut file = mnar_data::AtomicFile::create(path)?;
-    file.write_all(text.as_bytes())?;
-    Ok(file.commit()?)
+    Ok(AtomicFile::write_text(path, &text)?)
 }
