@@ -1,22 +1,46 @@
 //! Reads the table a command names.
 
 use crate::args::TableArgs;
+use crate::plan::regression;
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
-use mnar::crossfit::FoldPlan;
+use mnar::analysis::{Features, Given};
+use mnar::crossfit::{FoldPlan, cross_fit};
 use mnar::linear::{SoftmaxRegression, Standardise};
-use mnar::pipeline::Pipeline;
 use mnar::{Labels, Posteriors};
 use mnar_data::{FeatureColumns, ParquetPredictions, PredictionColumns};
 use ndarray::Array2;
-use std::io::IsTerminal;
-use std::time::Duration;
 
 /// A table, as far as it is needed in memory.
 pub(crate) enum Input {
-    Predictions { labels: Labels, posteriors: Posteriors, plan: FoldPlan },
+    Table(Box<Table>),
     Stream(Box<ParquetPredictions>),
-    Features { labels: Labels, x: Array2<f64>, names: Vec<String>, plan: FoldPlan },
+}
+
+/// Predictions in memory: those of the file, or cross-fitted on its features.
+pub(crate) struct Table {
+    pub(crate) labels: Labels,
+    pub(crate) posteriors: Posteriors,
+    pub(crate) plan: FoldPlan,
+    pub(crate) features: Option<Learnt>,
+}
+
+/// The features that predictions were learnt from.
+pub(crate) struct Learnt {
+    x: Array2<f64>,
+    names: Vec<String>,
+    regression: SoftmaxRegression,
+}
+
+impl Table {
+    pub(crate) fn given(&self) -> Given<'_> {
+        let given = Given::predictions(&self.posteriors, &self.labels).with_folds(&self.plan);
+        match &self.features {
+            None => given,
+            Some(Learnt { x, names, regression }) => {
+                given.with_features(Features { x: x.view(), names, regression: *regression })
+            }
+        }
+    }
 }
 
 /// More than this in probabilities is not loaded, where it can be streamed.
@@ -36,7 +60,10 @@ impl Input {
                 None => FoldPlan::for_labels(&table.labels, args.folds, args.seed)?,
             };
             let x = Standardise::learn(table.x.view())?.apply(table.x.view());
-            return Ok(Input::Features { labels: table.labels, x, names: table.names, plan });
+            let regression = regression(args);
+            let posteriors = cross_fit(x.view(), &table.labels, &plan, &regression, None)?;
+            let features = Some(Learnt { x, names: table.names, regression });
+            return Ok(Input::Table(Box::new(Table { labels: table.labels, posteriors, plan, features })));
         }
         let columns = PredictionColumns {
             prefix: args.proba.clone(),
@@ -59,27 +86,7 @@ impl Input {
         }
         let table = mnar_data::read_predictions(&args.table, &columns)?;
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
-        Ok(Input::Predictions { labels: table.labels, posteriors: table.posteriors, plan })
+        let (labels, posteriors) = (table.labels, table.posteriors);
+        Ok(Input::Table(Box::new(Table { labels, posteriors, plan, features: None })))
     }
-}
-
-/// The pipeline of `--features`.
-pub(crate) fn pipeline(args: &TableArgs) -> Pipeline {
-    Pipeline {
-        folds: args.folds,
-        regression: SoftmaxRegression { l2: args.l2, ..Default::default() },
-        seed: args.seed,
-        ..Default::default()
-    }
-}
-
-/// A progress bar with the time left, on stderr, where a person is watching.
-pub(crate) fn progress(quiet: bool, what: &'static str, length: usize) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} ({eta} left)").expect("a valid template");
-    let bar = ProgressBar::new(length as u64).with_style(style).with_message(what);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -1,18 +1,11 @@
 //! What the words on the command line mean together, checked before any work.
 
-use crate::args::{Calibrate, Method, Posterior};
+use crate::args::{Calibrate, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
 use anyhow::{Result, bail};
-use mnar::PosteriorKind;
-
-/// The estimator that will run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Estimator {
-    LabelShift,
-    Likelihood,
-    Moments,
-    Confusion,
-    Known,
-}
+use mnar::analysis::{self, EstimateSettings, TestSettings};
+use mnar::estimate::Shares;
+use mnar::linear::SoftmaxRegression;
+use mnar::{Phi, PosteriorKind};
 
 impl From<Posterior> for PosteriorKind {
     fn from(posterior: Posterior) -> Self {
@@ -23,42 +16,94 @@ impl From<Posterior> for PosteriorKind {
     }
 }
 
-/// The estimator for a kind of posterior, refusing what would be inconsistent.
-pub(crate) fn estimator(method: Method, kind: PosteriorKind, known_shares: bool) -> Result<Estimator> {
-    if known_shares && method != Method::Moments {
-        bail!("--shares goes with --method moments, the only estimator that takes known class shares");
+impl From<Method> for analysis::Method {
+    fn from(asked: Method) -> Self {
+        match asked {
+            Method::Auto => Self::Auto,
+            Method::LabelShift => Self::LabelShift,
+            Method::Likelihood => Self::Likelihood,
+            Method::Moments => Self::Moments,
+            Method::Confusion => Self::Confusion,
+            Method::Known => Self::Known,
+        }
     }
-    let labelled = kind == PosteriorKind::Labelled;
-    Ok(match method {
-        Method::Auto if labelled => Estimator::LabelShift,
-        Method::Auto => Estimator::Likelihood,
-        Method::LabelShift | Method::Confusion if !labelled => bail!(
-            "this estimator compares labelled with unlabelled rows and needs labelled posteriors; for --posterior population use --method likelihood or moments"
-        ),
-        Method::Likelihood if labelled => bail!(
-            "--method likelihood needs population posteriors p(y|x); for a classifier trained on the labelled rows use --method label-shift (or auto), or say --posterior population"
-        ),
-        Method::Moments if labelled && !known_shares => bail!(
-            "--method moments on labelled posteriors is inconsistent: a classifier trained on the labelled rows repeats their class shares; give --shares, or use --method label-shift, or say --posterior population"
-        ),
-        Method::LabelShift => Estimator::LabelShift,
-        Method::Confusion => Estimator::Confusion,
-        Method::Likelihood => Estimator::Likelihood,
-        Method::Moments => Estimator::Moments,
-        Method::Known => Estimator::Known,
+}
+
+impl From<Calibrate> for analysis::Calibrate {
+    fn from(asked: Calibrate) -> Self {
+        match asked {
+            Calibrate::Auto => Self::Auto,
+            Calibrate::Bcts => Self::Bcts,
+            Calibrate::None => Self::None,
+        }
+    }
+}
+
+impl From<Interval> for analysis::IntervalMethod {
+    fn from(asked: Interval) -> Self {
+        match asked {
+            Interval::Auto => Self::Auto,
+            Interval::Information => Self::Information,
+            Interval::Bootstrap => Self::Bootstrap,
+            Interval::Profile => Self::Profile,
+        }
+    }
+}
+
+impl From<TestMethod> for analysis::TestMethod {
+    fn from(asked: TestMethod) -> Self {
+        match asked {
+            TestMethod::Auto => Self::Auto,
+            TestMethod::Permutation => Self::Permutation,
+            TestMethod::Lrt => Self::Lrt,
+            TestMethod::LrtBootstrap => Self::LrtBootstrap,
+            TestMethod::MomentsBootstrap => Self::MomentsBootstrap,
+        }
+    }
+}
+
+/// The settings of an estimate, for classes of these names.
+pub(crate) fn estimate(args: &EstimateArgs, names: &[String]) -> Result<EstimateSettings> {
+    let shares = match args.shares.as_slice() {
+        [] => None,
+        [word] if word == "balanced" => Some(Shares::Balanced),
+        words => Some(Shares::Known(by_class("--shares", words, names)?)),
+    };
+    let phi = match args.phi.as_slice() {
+        [] => None,
+        words => Some(Phi::new(by_class("--phi", words, names)?)?),
+    };
+    Ok(EstimateSettings {
+        method: args.method.into(),
+        shares,
+        phi,
+        calibrate: args.calibrate.into(),
+        prior_weight: args.prior_weight,
+        interval: args.interval.into(),
+        replicates: args.replicates,
+        sensitivity: args.sensitivity.clone(),
+        width: args.width,
+        seed: args.table.seed,
     })
 }
 
-/// Whether to calibrate. The confusion matrix needs none, and population posteriors cannot be calibrated on labels.
-pub(crate) fn calibrate(asked: Calibrate, kind: PosteriorKind, estimator: Estimator) -> Result<bool> {
-    match asked {
-        Calibrate::None => Ok(false),
-        Calibrate::Auto => Ok(estimator == Estimator::LabelShift),
-        Calibrate::Bcts if kind == PosteriorKind::Population => {
-            bail!("labelled rows cannot calibrate population posteriors; leave out --calibrate bcts")
-        }
-        Calibrate::Bcts => Ok(true),
+/// The settings of a test.
+pub(crate) fn test(args: &TestArgs) -> TestSettings {
+    TestSettings {
+        method: args.method.into(),
+        level: args.level,
+        permutations: args.permutations,
+        replicates: args.replicates,
+        folds: args.table.folds,
+        regression: regression(&args.table),
+        power: args.power,
+        seed: args.table.seed,
     }
+}
+
+/// The classifier of `--features`.
+pub(crate) fn regression(args: &TableArgs) -> SoftmaxRegression {
+    SoftmaxRegression { l2: args.l2, ..Default::default() }
 }
 
 /// One number a class from `a=0.2,b=0.8`, from the numbers alone in the order of the classes, or from several such

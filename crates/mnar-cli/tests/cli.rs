@@ -306,22 +306,22 @@ fn words_that_do_not_go_together_are_refused() {
     let base = ["estimate", table, "--label", "y"];
     let with = |more: &[&'static str], words: &[&str]| refused(&[&base[..], more].concat(), words);
     with(&["--method", "likelihood"], &["population"]);
-    with(&["--method", "moments"], &["--shares"]);
+    with(&["--method", "moments"], &["give the known shares"]);
     with(&["--method", "moments", "--shares", "a=0.5"], &["class `b`"]);
     with(&["--method", "moments", "--shares", "a=0.9,b=0.5"], &["sum"]);
-    with(&["--method", "known"], &["--phi"]);
+    with(&["--method", "known"], &["phi and the method known"]);
     with(&["--method", "known", "--phi", "a=0.2,b=1.2"], &["phi is 1.2"]);
     with(&["--posterior", "population", "--method", "label-shift"], &["labelled posteriors"]);
     with(&["--posterior", "population", "--calibrate", "bcts"], &["calibrate"]);
-    with(&["--prior-weight", "-1"], &["--prior-weight"]);
-    with(&["--replicates", "1"], &["--replicates"]);
+    with(&["--prior-weight", "-1"], &["prior weight is -1"]);
+    with(&["--replicates", "1"], &["replicates is 1"]);
     with(&["--method", "nonsense"], &["possible values"]);
     with(&["--sensitivity", "0"], &["odds factor"]);
     with(&["--stream"], &["p.csv"]);
-    refused(&["test", table, "--label", "y", "--level", "2"], &["--level"]);
+    refused(&["test", table, "--label", "y", "--level", "2"], &["level is 2"]);
     // Nothing is written where the command fails.
     let out = folder.path().join("w.csv");
-    refused(&[&base[..], &["--method", "known", "--weights", out.to_str().unwrap()]].concat(), &["--phi"]);
+    refused(&[&base[..], &["--method", "known", "--weights", out.to_str().unwrap()]].concat(), &["phi and the method"]);
     refused(&["simulate", table, "--label", "y", "--phi", "a=0.5", "-o", out.to_str().unwrap()], &["class `b`"]);
     assert!(!out.exists());
     let nowhere = folder.path().join("no/such/folder/w.csv");

@@ -113,6 +113,18 @@ pub enum IntervalKind {
     None,
 }
 
+impl From<mnar::analysis::IntervalKind> for IntervalKind {
+    fn from(kind: mnar::analysis::IntervalKind) -> Self {
+        use mnar::analysis::IntervalKind as Made;
+        match kind {
+            Made::BootstrapWithRefit => Self::BootstrapWithRefit,
+            Made::Bootstrap => Self::Bootstrap,
+            Made::Profile => Self::Profile,
+            Made::Information => Self::Information,
+        }
+    }
+}
+
 /// A test of MCAR.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Test {

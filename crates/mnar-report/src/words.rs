@@ -50,18 +50,6 @@ pub fn self_masking_line(check: &SelfMaskingCheck) -> String {
     }
 }
 
-/// Below this many labels a class' phi rests on its count alone.
-const FEW_LABELS: usize = 10;
-
-/// A warning, where classes have few labels.
-pub fn few_labels(names: &[String], counts: &[usize]) -> Option<String> {
-    let few = names.iter().zip(counts).filter(|(_, count)| **count < FEW_LABELS);
-    let few: Vec<String> = few.map(|(name, _)| format!("`{name}`")).collect();
-    let more = if few.len() > 5 { format!(" and {} more", few.len() - 5) } else { String::new() };
-    let shown = few.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    (!few.is_empty()).then(|| format!("fewer than {FEW_LABELS} labels for {shown}{more}: expect wide intervals"))
-}
-
 /// How far a reader can lean on something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {

@@ -319,6 +319,18 @@ fn noncentral_sf(x: f64, df: usize, lambda: f64) -> f64 {
     total + (1.0 - weight_sum).max(0.0)
 }
 
+/// Below this many labels a class' phi rests on its count alone.
+const FEW_LABELS: usize = 10;
+
+/// A warning, where classes have few labels.
+pub fn few_labels(names: &[String], counts: &[usize]) -> Option<String> {
+    let few = names.iter().zip(counts).filter(|(_, count)| **count < FEW_LABELS);
+    let few: Vec<String> = few.map(|(name, _)| format!("`{name}`")).collect();
+    let more = if few.len() > 5 { format!(" and {} more", few.len() - 5) } else { String::new() };
+    let shown = few.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    (!few.is_empty()).then(|| format!("fewer than {FEW_LABELS} labels for {shown}{more}: expect wide intervals"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -158,6 +158,12 @@ pub enum Error {
         /// What was singular.
         why: String,
     },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Settings(&'static str),
+    /// Whoever waited gave up.
+    #[error("stopped before the work was done")]
+    Interrupted,
     /// The rows come from a file or stream that failed while being read.
     #[error("{0}")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -30,8 +30,10 @@
 //! ```
 //!
 //! The nouns are [`Labels`], [`Posteriors`] and [`Phi`]; [`rows`] is the seam between statistics and storage;
-//! [`mod@estimate`], [`mod@test`] and [`interval`] do the work; [`pipeline`] goes from features to phi in one call.
+//! [`mod@estimate`], [`mod@test`] and [`interval`] do the work; [`pipeline`] goes from features to phi in one call,
+//! and [`analysis`] from predictions to all that can be said about them.
 
+pub mod analysis;
 pub mod calibrate;
 pub mod crossfit;
 pub mod diagnose;

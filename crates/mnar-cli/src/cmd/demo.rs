@@ -3,9 +3,9 @@
 use super::fit::origin;
 use crate::Outcome;
 use crate::args::{Dataset, DemoArgs, Format};
-use crate::input::progress;
 use crate::output;
 use anyhow::{Context as _, Result, bail};
+use mnar::analysis::Watch;
 use mnar::crossfit::FoldPlan;
 use mnar::diagnose::{confusion, effective_sample_size, identifiability, sensitivity};
 use mnar::interval::Bootstrap;
@@ -79,15 +79,16 @@ fn analyse(
     let raw = Sample::new(&fit.raw, labels)?;
     let calibrated = Sample::new(&fit.posteriors, labels)?;
     let result = PermutationTest { seed: args.seed, ..Default::default() }.run(&raw, &fit.plan)?;
-    let bar = progress(args.quiet, "bootstrap", REPLICATES);
+    let bar = output::Bar::new(args.quiet);
+    bar.begins("bootstrap", REPLICATES);
     let replicates =
         Bootstrap { replicates: REPLICATES, seed: args.seed }.run(labels.len(), |weights, replicate| {
             let plan = FoldPlan::for_labels(labels, pipeline.folds, args.seed.wrapping_add((replicate + 1) << 20))?;
             let estimate = pipeline.run_on(x, labels, plan, Some(weights))?.estimate;
-            bar.inc(1);
+            bar.step();
             Ok(estimate)
         })?;
-    bar.finish_and_clear();
+    bar.ends();
 
     let phi = &fit.estimate.phi;
     let (_, baseline) = trained(&pipeline.regression, x, labels, y, None)?;

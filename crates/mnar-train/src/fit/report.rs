@@ -11,7 +11,7 @@ use crate::trainer::{Ended, Trained};
 use crate::validation::weighted_scores;
 use mnar::diagnose::{Verdict, effective_sample_size};
 use mnar::{Labels, Phi, Posteriors};
-use mnar_report::{HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, few_labels, most_uncertain};
+use mnar_report::{HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, most_uncertain};
 use std::time::SystemTime;
 
 /// Below this many held-out rows, an accuracy of 90% is known to ± 8% at best.
@@ -142,7 +142,7 @@ fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network
         let names: Vec<&str> = estimate.clipped.iter().take(5).map(|class| labels.name(*class)).collect();
         warnings.push(format!("phi of {} is at its bound 1: more rows look labelled than there are", names.join(", ")));
     }
-    warnings.extend(few_labels(labels.names(), labels.counts()));
+    warnings.extend(mnar::diagnose::few_labels(labels.names(), labels.counts()));
     if let Some(verdict) = estimation.identifiability.as_ref().map(|found| found.verdict)
         && verdict != Verdict::Good
     {

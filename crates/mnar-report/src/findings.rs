@@ -1,0 +1,171 @@
+//! What a terminal or a notebook shows of an estimate and of a test.
+
+use crate::table::{TextTable, interval, number};
+use crate::words::{most_and_least, percent, self_masking_line, verdict};
+use mnar::analysis::{EstimateSettings, Findings, TestFindings, TestSettings};
+use mnar::test::TestResult;
+
+/// An estimate in 80 columns: a sentence, a table of the classes, how it came about, and the warnings.
+pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
+    let about = &found.about;
+    let mut out = sentence(found);
+    out.push_str("\n\n");
+    let mut table =
+        TextTable::new(&["class", "labels", "phi", "95% interval", "labelled", "true share", "95% interval"]);
+    for (k, class) in about.classes.iter().enumerate() {
+        let at =
+            |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
+        table.row(vec![
+            class.clone(),
+            about.labelled_per_class[k].to_string(),
+            number(found.phi[k]),
+            at(&found.phi_ci95),
+            number(about.labelled_per_class[k] as f64 / about.n_labelled as f64),
+            number(found.prevalence[k]),
+            at(&found.prevalence_ci95),
+        ]);
+    }
+    out.push_str(&table.render());
+    let conditional = if found.interval.conditional_on_classifier { ", conditional on the classifier" } else { "" };
+    let replicates = if found.interval.replicates > 0 {
+        format!(", {} replicates", found.interval.replicates)
+    } else {
+        String::new()
+    };
+    out.push_str(&format!(
+        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}{replicates}{conditional}; seed {}\n",
+        about.n,
+        about.n_labelled,
+        found.effective_sample_size,
+        found.method,
+        found.posterior,
+        if found.converged { "converged" } else { "NOT converged" },
+        found.interval.kind,
+        found.seed,
+    ));
+    if let Some(bcts) = &found.calibration {
+        out.push_str(&format!(
+            "  calibration  temperature {:.3}, expected calibration error {:.3} before, {:.3} after\n",
+            1.0 / bcts.inverse_temperature,
+            bcts.ece_before,
+            bcts.ece_after
+        ));
+    }
+    if found.prior_weight > 0.0 {
+        out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", found.prior_weight));
+    }
+    if let Some(found) = &found.identifiability
+        && found.verdict == mnar::diagnose::Verdict::Good
+    {
+        out.push_str(&format!("  identified   {}\n", found.verdict.sentence()));
+    }
+    if let Some(check) = &found.self_masking {
+        out.push_str(&format!("  check        {}\n", self_masking_line(check)));
+    }
+    if let (Some(width), Some(needed)) = (settings.width, &found.labels_for_width) {
+        out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
+        let mut table = TextTable::new(&["class", "labels in all", "rows in all"]);
+        for (class, needed) in about.classes.iter().zip(needed) {
+            let cell = |pick: fn(&mnar::diagnose::Needed) -> usize| {
+                needed.as_ref().map_or("-".to_owned(), |needed| pick(needed).to_string())
+            };
+            table.row(vec![class.clone(), cell(|needed| needed.labels), cell(|needed| needed.rows)]);
+        }
+        out.push_str(&table.render());
+    }
+    if let Some(curve) = &found.sensitivity {
+        out.push_str(
+            "\nphi (true share) if the odds of a label also rise from the hardest to the easiest row by a factor of:\n",
+        );
+        let factors: Vec<String> = curve.iter().map(|point| format!("{}", point.odds_factor)).collect();
+        let mut header = vec!["class"];
+        header.extend(factors.iter().map(String::as_str));
+        let mut table = TextTable::new(&header);
+        for (k, class) in about.classes.iter().enumerate() {
+            let cells = curve.iter().map(|point| format!("{:.3} ({:.3})", point.phi[k], point.prevalence[k]));
+            table.row(std::iter::once(class.clone()).chain(cells).collect());
+        }
+        out.push_str(&table.render());
+    }
+    out.push_str(&warning_lines(&found.warnings));
+    out
+}
+
+/// One sentence: who is labelled most and least, and whether the intervals tell them apart.
+fn sentence(found: &Findings) -> String {
+    let Some((most, least, ratio)) = most_and_least(&found.about.classes, &found.phi) else {
+        return String::new();
+    };
+    let index = |name: &str| found.about.classes.iter().position(|class| class == name);
+    let apart = match (&found.phi_ci95, index(&most), index(&least)) {
+        (Some(intervals), Some(most), Some(least)) if intervals[most].0 > intervals[least].1 => {
+            "; their 95% intervals do not overlap"
+        }
+        (Some(_), ..) => "; their 95% intervals overlap, so test before believing it",
+        _ => "",
+    };
+    format!("Class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`{apart}.")
+}
+
+/// A test in 80 columns: the verdict, the statistic, and what it rests on.
+pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) -> String {
+    let TestFindings { result, about, .. } = found;
+    let ratio = found.phi.as_ref().and_then(|phi| most_and_least(&about.classes, phi));
+    let mut out = format!("{}\n\n", verdict(result.p_value, found.reject, found.level, &ratio));
+    let statistic = match result.df {
+        Some(df) => format!("{:.3} on {df} degrees of freedom", result.statistic),
+        None => format!("{:.3}", result.statistic),
+    };
+    let draws = if result.draws > 0 { format!(", {} draws, seed {}", result.draws, found.seed) } else { String::new() };
+    out.push_str(&format!("  test        {}{draws}\n  statistic   {statistic}\n", result.test));
+    out.push_str(&format!("  p-value     {}\n", p_value_line(result)));
+    out.push_str(&format!("  valid       {}\n", result.condition.trim_start_matches("valid ")));
+    out.push_str(&format!(
+        "  rows        {} ({} labelled), {} classes{}\n",
+        about.n,
+        about.n_labelled,
+        about.classes.len(),
+        if found.folds > 1 { format!(", {} folds", found.folds) } else { String::new() }
+    ));
+    if let Some(check) = &found.self_masking {
+        out.push_str(&format!("  check       {}\n", self_masking_line(check)));
+    }
+    match (settings.power, found.labels_for_power) {
+        (Some(power), Some(needed)) => out.push_str(&format!(
+            "  power       {} would need about {} labels of {} rows labelled by the same mechanism\n",
+            percent(power),
+            needed.labels,
+            needed.rows
+        )),
+        (Some(_), None) => {
+            out.push_str("  power       no departure from MCAR to scale up: the statistic is below its expectation\n")
+        }
+        (None, _) => {}
+    }
+    if !refitted && found.folds == 1 {
+        out.push_str("\nThe predictions of labelled rows must come from a classifier that has not seen them; with cross-fitted\npredictions, name their folds (--fold on the command line).\n");
+    }
+    out.push_str(&warning_lines(&found.warnings));
+    out
+}
+
+/// The p-value; where the draws cannot show a smaller one, the chi-square approximation says how small it might be.
+fn p_value_line(result: &TestResult) -> String {
+    let smallest = 1.0 / (1 + result.draws) as f64;
+    match result.p_value_chi_square {
+        Some(approximate) if result.draws > 0 && result.p_value <= smallest => format!(
+            "{} (no smaller one can be drawn with {}; chi-square approximation {approximate:.1e})",
+            result.p_value, result.draws
+        ),
+        Some(approximate) if result.draws > 0 => {
+            format!("{:.4} (chi-square approximation {approximate:.4})", result.p_value)
+        }
+        _ if result.p_value < 0.0001 => format!("{:.1e}", result.p_value),
+        _ => format!("{:.4}", result.p_value),
+    }
+}
+
+/// Warnings, after the result.
+fn warning_lines(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("\nwarning: {warning}\n")).collect()
+}
