@@ -67,7 +67,15 @@ pub struct Posteriors {
 impl Posteriors {
     /// Checks every row and, within [`SIMPLEX_TOLERANCE`], renormalises it.
     pub fn new(p: Array2<f64>, kind: PosteriorKind) -> Result<Self, Error> {
-        let mut p = column_major(p);
+        Self::checked(column_major(p), kind)
+    }
+
+    /// The same from numbers that stay where they are, of either precision and in any layout: one copy.
+    pub fn copied<T: Copy + Into<f64>>(p: ArrayView2<'_, T>, kind: PosteriorKind) -> Result<Self, Error> {
+        Self::checked(copied_by_column(p), kind)
+    }
+
+    fn checked(mut p: Array2<f64>, kind: PosteriorKind) -> Result<Self, Error> {
         let mut columns: Vec<&mut [f64]> =
             p.columns_mut().into_iter().map(|column| column.into_slice().expect("columns are contiguous")).collect();
         let renormalised = check_rows(&mut columns, 0, |k| (k + 1).to_string())?;
@@ -150,6 +158,23 @@ impl Posteriors {
         (sum > 0.0).then(|| odds.iter().map(|odds| odds / sum).collect())
     }
 
+    /// p(y | x) of row `i`: ∝ p(y | x, labelled)/phi_y, or as it is where it is of the population already.
+    ///
+    /// ```
+    /// use mnar::{PosteriorKind, Posteriors};
+    /// let s = Posteriors::new(ndarray::arr2(&[[0.5, 0.5]]), PosteriorKind::Labelled)?;
+    /// assert_eq!(s.of_population(0, &[0.5, 0.25]), [2.0 / 6.0, 4.0 / 6.0]);
+    /// # Ok::<(), mnar::Error>(())
+    /// ```
+    pub fn of_population(&self, i: usize, phi: &[f64]) -> Vec<f64> {
+        let odds: Vec<f64> = match self.kind {
+            PosteriorKind::Population => return self.row(i).to_vec(),
+            PosteriorKind::Labelled => self.row(i).iter().zip(phi).map(|(p, phi)| p / phi).collect(),
+        };
+        let sum: f64 = odds.iter().sum();
+        odds.iter().map(|odds| odds / sum).collect()
+    }
+
     /// All probabilities, n × K.
     pub fn view(&self) -> ArrayView2<'_, f64> {
         self.p.view()
@@ -161,13 +186,17 @@ fn column_major(p: Array2<f64>) -> Array2<f64> {
     if p.t().is_standard_layout() {
         return p;
     }
+    copied_by_column(p.view())
+}
+
+fn copied_by_column<T: Copy + Into<f64>>(p: ArrayView2<'_, T>) -> Array2<f64> {
     let mut out = Array2::zeros(p.raw_dim().f());
     // Block by block, so that source and target lines both stay in cache.
     const BLOCK: usize = 64;
     for (mut target, source) in
         out.axis_chunks_iter_mut(ndarray::Axis(0), BLOCK).zip(p.axis_chunks_iter(ndarray::Axis(0), BLOCK))
     {
-        target.assign(&source);
+        target.zip_mut_with(&source, |target, source| *target = (*source).into());
     }
     out
 }

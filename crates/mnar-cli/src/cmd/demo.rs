@@ -1,6 +1,6 @@
 //! `mnar demo`: the embedded sample, masked by a known mechanism, from test to debiased classifier and report.
 
-use super::fit::origin;
+use super::fit::typed_origin;
 use crate::Outcome;
 use crate::args::{Dataset, DemoArgs, Format};
 use crate::output;
@@ -109,7 +109,7 @@ fn analyse(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         title: format!("the {dataset} sample"),
         created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        command: origin(Path::new(dataset)).command,
+        command: typed_origin(Path::new(dataset)).command,
         classes: labels.names().to_vec(),
         n: labels.len(),
         n_labelled: labels.n_labelled(),

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::args::{EstimateArgs, Format};
-use crate::cmd::fit::origin;
+use crate::cmd::fit::typed_origin;
 use crate::input::{Input, Table};
 use crate::output::{self, Versioned};
 use crate::plan;
@@ -40,7 +40,7 @@ fn in_memory(args: &EstimateArgs, table: &Table, start: Instant) -> Result<(Esti
         write_weights(path, &table.labels, &Phi::new(found.phi.clone())?)?;
     }
     if let Some(path) = &args.report {
-        let origin = origin(&args.table.table);
+        let origin = typed_origin(&args.table.table);
         let occasion = Occasion {
             title: origin.title,
             command: origin.command,

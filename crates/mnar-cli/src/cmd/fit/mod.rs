@@ -14,10 +14,34 @@ use mnar_train::fit::{FitSettings, Origin, Place, fit};
 use mnar_train::{Encoding, device};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 const SETTINGS: &str = "settings.toml";
 
 pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
+    let stop = stop_on_ctrl_c()?;
+    let folder = folder(&args);
+    let Some(report) = run_in(&args, &folder, typed_origin(&args.data.data), &stop)? else {
+        eprintln!(
+            "stopped; everything done so far is in {}.\nGo on with the same command and --resume.",
+            folder.display()
+        );
+        return Ok(Outcome::Interrupted);
+    };
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Text => output::print(&format!("{}{}", report.to_text(), trailer(&report, &folder)))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// The folder of the run.
+pub(crate) fn folder(args: &FitArgs) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| default_folder(&args.data.data))
+}
+
+/// Runs all of it; `None` if it was stopped from outside.
+pub(crate) fn run_in(args: &FitArgs, folder: &Path, origin: Origin, stop: &AtomicBool) -> Result<Option<Report>> {
     let file = match &args.settings {
         None => FitOptions::default(),
         Some(path) => {
@@ -25,9 +49,8 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
             toml::from_str(&text).with_context(|| path.display().to_string())?
         }
     };
-    let options = args.options.or(file);
-    let folder = args.out.clone().unwrap_or_else(|| default_folder(&args.data.data));
-    check_folder(&folder, args.resume)?;
+    let options = args.options.clone().or(file);
+    check_folder(folder, args.resume)?;
     let device = match args.device {
         DeviceName::Cpu => device::cpu(),
         DeviceName::Cuda => device::cuda()?,
@@ -65,26 +88,14 @@ pub(crate) fn run(args: FitArgs) -> Result<Outcome> {
         mnar::crossfit::FoldPlan::for_labels(&dataset.labels, settings.folds, settings.train.seed)?;
     }
     settings.architecture.check(shape, dataset.labels.n_classes())?;
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     write_settings(&folder.join(SETTINGS), &settings, args.resume)?;
 
-    let stop = stop_on_ctrl_c()?;
-    let mut terminal = Terminal::new(&folder, args.quiet);
-    let place = Place { folder: &folder, device: &device, stop: Some(&stop), origin: origin(&args.data.data) };
+    let mut terminal = Terminal::new(folder, args.quiet);
+    let place = Place { folder, device: &device, stop: Some(stop), origin };
     let report = fit(dataset, &encoding, &settings, &place, &mut terminal)?;
     terminal.clear();
-    let Some(report) = report else {
-        eprintln!(
-            "stopped; everything done so far is in {}.\nGo on with the same command and --resume.",
-            folder.display()
-        );
-        return Ok(Outcome::Interrupted);
-    };
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(&format!("{}{}", report.to_text(), trailer(&report, &folder)))?,
-    }
-    Ok(Outcome::Done)
+    Ok(report)
 }
 
 fn trailer(report: &Report, folder: &Path) -> String {
@@ -99,12 +110,21 @@ fn trailer(report: &Report, folder: &Path) -> String {
     )
 }
 
-/// The data's name and the command as typed, quoted for a shell.
-pub(crate) fn origin(data: &Path) -> Origin {
+/// The data's name and the command as typed.
+pub(crate) fn typed_origin(data: &Path) -> Origin {
+    origin(data, crate::TYPED.get().map_or(&[], Vec::as_slice))
+}
+
+/// The data's name and the command, quoted for a shell.
+pub(crate) fn origin(data: &Path, words: &[String]) -> Origin {
     let title = data.file_name().map_or_else(|| data.display().to_string(), |name| name.to_string_lossy().into_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
-    let quoted = std::env::args().skip(1).map(|word| {
-        if !word.is_empty() && word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
     });
     let words: Vec<String> = std::iter::once("mnar".to_owned()).chain(quoted).collect();
     Origin { title, command: Some(words.join(" ")) }

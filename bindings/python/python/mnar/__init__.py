@@ -1,0 +1,44 @@
+"""Are your labels missing not at random?
+
+Give class probabilities of any classifier and partly missing labels; get how likely each class was to be labelled, how
+common each class really is, a test of whether labels are informative, and weights that undo the bias.
+
+>>> import numpy as np, mnar
+>>> rng = np.random.default_rng(0)
+>>> sick = rng.random(2000) < 0.3
+>>> proba = np.where(sick, rng.beta(8, 2, 2000), rng.beta(2, 8, 2000))
+>>> proba = np.column_stack([1 - proba, proba])
+>>> labelled = rng.random(2000) < np.where(sick, 0.5, 0.1)
+>>> y = np.where(labelled, sick.astype(int), -1)       # -1: no label
+>>> mechanism = mnar.LabelMechanism().fit(proba, y)
+>>> mechanism.phi_.round(1)                            # P(labelled | class)
+array([0.1, 0.5])
+>>> mnar.mcar_test(proba, y).pvalue < 0.001
+True
+"""
+
+from ._classifier import MNARClassifier
+from ._errors import InputError, MnarError, MnarWarning, NotIdentifiedError, RunError, SettingsError
+from ._informative import McarTestResult, mcar_test
+from ._mechanism import LabelMechanism
+from ._native import __version__
+from ._run import Run, fit
+from ._weights import LossWeights, debiased_loss_weights
+
+__all__ = [
+    "InputError",
+    "LabelMechanism",
+    "LossWeights",
+    "MNARClassifier",
+    "McarTestResult",
+    "MnarError",
+    "MnarWarning",
+    "NotIdentifiedError",
+    "Run",
+    "RunError",
+    "SettingsError",
+    "__version__",
+    "debiased_loss_weights",
+    "fit",
+    "mcar_test",
+]

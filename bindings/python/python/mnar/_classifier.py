@@ -1,0 +1,312 @@
+"""A classifier of the whole population from labels that are missing by class."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
+
+from . import _inputs
+from ._errors import InputError, SettingsError
+from ._mechanism import LabelMechanism
+
+Floats = NDArray[np.float64]
+
+#: log 0 has no scale: smaller probabilities enter as this.
+FLOOR = 1e-12
+
+#: Imputed classes less probable than this are left out of a refit: they cost rows and change nothing.
+LEAST_IMPUTED = 0.01
+
+
+class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Any classifier, trained so that informative labels do not fool it.
+
+    Each class k is labelled with its own, unknown probability phi_k, so the labelled rows have the wrong class shares,
+    and a classifier trained on them the wrong prior. The base classifier is cross-fitted (a row's prediction comes from
+    a fit that saw neither it nor its label), calibrated on the labelled rows, and phi estimated from all rows.
+
+    With ``correction="impute"`` fitting goes on in rounds: every unlabelled row is added once a class, weighted by the
+    probability of the class that the round before gave it, phi is estimated again, and rounds stop as soon as the
+    out-of-fold log-loss does not fall. With ``correction="weights"`` the base is refitted once on the labelled rows with
+    weights 1/phi.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`, optional
+        By default ``LogisticRegression()``. Without `sample_weight` in its `fit` (or in that of a pipeline's last step)
+        its probabilities are corrected by phi, and it is not refitted.
+    correction : {"impute", "weights"}
+        How the refit uses phi. On the data of the documentation ``impute`` was ahead in accuracy and log-loss.
+    folds : int
+        Folds of the cross-fitting.
+    rounds : int
+        At most this many rounds with imputed rows; 0 corrects the probabilities by phi alone. A fit costs up to
+        (folds + 1) (rounds + 1) fits of the base.
+    random_state : int, RandomState or None
+        Draws the folds.
+
+    Attributes
+    ----------
+    classes_ : the classes.
+    mechanism_ : the fitted :class:`LabelMechanism`; None where no label is missing.
+    estimator_ : the base classifier, fitted on all rows.
+    n_rounds_ : rounds with imputed rows that were kept.
+    log_loss_path_ : out-of-fold log-loss, labelled rows weighted by 1/phi, after each round tried.
+    n_features_in_ : number of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from mnar import MNARClassifier
+    >>> X, truth = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> labelled = np.random.default_rng(0).random(len(truth)) < np.where(truth == 0, 0.5, 0.08)
+    >>> y = np.where(labelled, truth, -1)          # malignant tumours are labelled more often
+    >>> classifier = MNARClassifier().fit(X, y)
+    >>> classifier.mechanism_.phi_.round(1)
+    array([0.5, 0.1])
+    >>> bool(classifier.score(X, truth) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict_proba"]), None],
+        "correction": [StrOptions({"impute", "weights"})],
+        "folds": [Interval(Integral, 2, None, closed="left")],
+        "rounds": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        correction: str = "impute",
+        folds: int = 5,
+        rounds: int = 3,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.correction = correction
+        self.folds = folds
+        self.rounds = rounds
+        self.random_state = random_state
+
+    # The base is not validated here: it does so itself.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any) -> MNARClassifier:
+        """Fit on all rows; `y` is -1 (or NaN) among numbers, None or NaN among names, where there is no label."""
+        if y is None:
+            raise InputError("MNARClassifier requires y to be passed, but the target y is None")
+        # Rows must be sliceable; whether NaN is allowed is for the base to say.
+        X = validate_data(self, X, accept_sparse="csr", ensure_all_finite=False)
+        labels = _inputs.labels(_one_column(y))
+        codes = labels.codes
+        check_consistent_length(X, codes)
+        self.classes_ = labels.classes
+        self.n_rounds_ = 0
+        self.log_loss_path_: list[float] = []
+        #: phi by which the probabilities of `estimator_` were made those of the population; None: they were not.
+        self._prior_phi: Floats | None = None
+        self._recalibrated = True
+        counts = np.bincount(codes[codes >= 0], minlength=len(self.classes_))
+        if not len(counts):
+            raise InputError("y has no label: every value is -1, None or NaN")
+        if (codes >= 0).all():
+            self.estimator_ = clone(self._base()).fit(X, codes)
+            self.mechanism_ = None
+            return self
+        if len(counts) == 1:
+            raise InputError(
+                f"the labels are all of one class, {self.classes_[0]}: labels of at least 2 classes are needed"
+                " (-1, None and NaN mean no label)"
+            )
+        if counts.min() < 2:
+            few = self.classes_[counts.argmin()]
+            raise InputError(f"class {few} has one label, but cross-fitting needs at least 2 of each class")
+        if self.correction == "weights":
+            self._fit_weights(X, codes)
+        else:
+            self._fit_rounds(X, codes)
+        _inputs.warn(self.mechanism_.found_["warnings"])
+        return self
+
+    def _fit_weights(self, X: Any, codes: NDArray[np.int64]) -> None:
+        keyword = _weight_parameter(self._base())
+        if keyword is None:
+            raise SettingsError(
+                'correction="weights" needs an estimator whose fit takes sample_weight; correction="impute" with any'
+                " estimator corrects its probabilities"
+            )
+        fold = _folds(codes, self.folds, check_random_state(self.random_state))
+        out_of_fold = np.empty((len(codes), len(self.classes_)))
+        for j in range(self.folds):
+            fit = self._fit_chain(X, codes, fold != j, None, None)
+            out_of_fold[fold == j] = self._labelled_posterior(fit, X[fold == j], None)
+        self.mechanism_ = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
+        known = np.flatnonzero(codes >= 0)
+        weights = 1 / self.mechanism_.phi_[codes[known]]
+        # On average 1, so that a penalty of the base weighs as much as without them.
+        self.estimator_ = clone(self._base()).fit(X[known], codes[known], **{keyword: weights / weights.mean()})
+        self._prior_phi, self._recalibrated = self.mechanism_.phi_, False
+
+    def _fit_rounds(self, X: Any, codes: NDArray[np.int64]) -> None:
+        labelled = codes >= 0
+        fold = _folds(codes, self.folds, check_random_state(self.random_state))
+        # One chain of fits for each fold, which never sees the fold, and last the chain that sees all rows: with imputed
+        # labels shared among folds, a fold's labels would leak into its own calibration.
+        members = [fold != j for j in range(self.folds)] + [np.ones(len(codes), dtype=bool)]
+        posteriors: list[Floats] = []
+        prior_phi: Floats | None = None
+        mechanism: LabelMechanism | None = None
+        best: Any = None
+        rounds = self.rounds if _weight_parameter(self._base()) else 0
+        for r in range(rounds + 1):
+            fits = [
+                self._fit_chain(X, codes, rows, mechanism, posteriors[j] if posteriors else None)
+                for j, rows in enumerate(members)
+            ]
+            now = [self._labelled_posterior(fit, X, prior_phi) for fit in fits]
+            out_of_fold = np.empty((len(codes), len(self.classes_)))
+            for j in range(self.folds):
+                out_of_fold[fold == j] = now[j][fold == j]
+            found = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
+            p = found.population_proba(out_of_fold[labelled])
+            loss = -np.log(np.maximum(p[np.arange(len(p)), codes[labelled]], FLOOR))
+            # Weights 1/phi turn the mean over labelled rows into the population's; both rounds by the same phi.
+            weights = 1 / (found if mechanism is None else mechanism).phi_[codes[labelled]]
+            self.log_loss_path_.append(float(np.average(loss, weights=weights)))
+            if r and np.average(loss - best, weights=weights) >= 0:
+                # A base that its own imputations mislead (naive Bayes on pixels) is caught here.
+                break
+            posteriors, mechanism = now, found
+            self.estimator_, self.mechanism_, self._prior_phi, self.n_rounds_ = fits[-1], found, prior_phi, r
+            prior_phi, best = found.phi_, loss
+
+    def _fit_chain(
+        self,
+        X: Any,
+        codes: NDArray[np.int64],
+        rows: NDArray[np.bool_],
+        mechanism: LabelMechanism | None,
+        posterior: Floats | None,
+    ) -> Any:
+        """One fit of the base on `rows`: the labelled ones alone, or with the unlabelled ones imputed."""
+        known = np.flatnonzero(rows & (codes >= 0))
+        base = clone(self._base())
+        if mechanism is None or posterior is None:
+            return base.fit(X[known], codes[known])
+        blank = np.flatnonzero(rows & (codes < 0))
+        q = mechanism.unlabelled_proba(posterior[blank])
+        q = np.where(q >= np.minimum(LEAST_IMPUTED, q.max(axis=1, keepdims=True)), q, 0.0)
+        i, c = np.nonzero(q)
+        # Each unlabelled row keeps total weight 1, as a labelled row has.
+        weights = np.r_[np.ones(len(known)), _normalised(q)[i, c]]
+        keyword = _weight_parameter(base)
+        return base.fit(X[np.r_[known, blank[i]]], np.r_[codes[known], c], **{keyword: weights})
+
+    def _raw(self, fit: Any, X: Any) -> Floats:
+        """The base's probabilities, a column for every class."""
+        p = np.zeros((X.shape[0], len(self.classes_)))
+        p[:, fit.classes_] = fit.predict_proba(X)
+        return p
+
+    def _labelled_posterior(self, fit: Any, X: Any, prior_phi: Floats | None) -> Floats:
+        """P(class | x, labelled): of round 0 the base's own; later ones give P(class | x), and phi leads back."""
+        p = np.maximum(self._raw(fit, X), FLOOR)
+        return _normalised(p if prior_phi is None else p * prior_phi)
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, reset=False)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class | x) in the whole population."""
+        X = self._checked(X)
+        p = self._raw(self.estimator_, X)
+        if self.mechanism_ is None or not self._recalibrated:
+            return p
+        recalibrated = self.mechanism_.population_proba(self._labelled_posterior(self.estimator_, X, self._prior_phi))
+        # An imputed fit says P(class | x) itself, but may be too sure or unsure of it; its recalibration rests on few
+        # labels. Their mean has a log-loss at most log 2 above the better, and is mostly below both.
+        return recalibrated if self._prior_phi is None else (p + recalibrated) / 2
+
+    def predict_proba_unlabelled(self, X: Any) -> Floats:
+        """P(class | x, no label): what a row is that was left unlabelled by the same mechanism."""
+        X = self._checked(X)
+        p = self._raw(self.estimator_, X)
+        if self.mechanism_ is None:
+            return p
+        own = _normalised(np.maximum(p, FLOOR) * (1 - self.mechanism_.phi_))
+        if not self._recalibrated:
+            return own
+        recalibrated = self.mechanism_.unlabelled_proba(self._labelled_posterior(self.estimator_, X, self._prior_phi))
+        return recalibrated if self._prior_phi is None else (own + recalibrated) / 2
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class in the population."""
+        # Before `classes_`, which an unfitted estimator has not.
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]  # type: ignore[no-any-return]
+
+    def _base(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        base = get_tags(self._base())
+        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.allow_nan = base.input_tags.allow_nan
+        tags.classifier_tags.multi_class = base.classifier_tags.multi_class if base.classifier_tags else True
+        return tags
+
+
+def _mechanism(out_of_fold: Floats, labels: _inputs.Labels, fold: NDArray[np.int64]) -> LabelMechanism:
+    """The mechanism by label shift. A prior of one row keeps phi below 1, so that every class can be imputed."""
+    return LabelMechanism(prior_weight=1.0, interval="information")._fit_labels(out_of_fold, labels, fold)
+
+
+def _folds(codes: NDArray[np.int64], n_folds: int, random_state: Any) -> NDArray[np.int64]:
+    """A fold a row: every class, and the unlabelled rows, spread evenly, from a random first fold."""
+    fold = np.empty(len(codes), dtype=np.int64)
+    for code in np.unique(codes):
+        rows = random_state.permutation(np.flatnonzero(codes == code))
+        fold[rows] = (np.arange(len(rows)) + random_state.randint(n_folds)) % n_folds
+    return fold
+
+
+def _normalised(p: Floats) -> Floats:
+    return p / p.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+
+def _one_column(y: Any) -> NDArray[Any]:
+    """y as scikit-learn takes it: a column vector is flattened with its warning."""
+    array = _inputs.as_numpy(y, "y")
+    if array.ndim == 2 and array.shape[1] == 1:
+        return column_or_1d(array, warn=True)  # type: ignore[no-any-return]
+    return array
+
+
+def _weight_parameter(estimator: Any) -> str | None:
+    """The name under which `fit` takes row weights, a pipeline's through its last step; None if it takes none."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    steps = getattr(estimator, "steps", None)
+    if steps and hasattr(steps[-1][1], "fit") and has_fit_parameter(steps[-1][1], "sample_weight"):
+        return f"{steps[-1][0]}__sample_weight"
+    return None

@@ -1,0 +1,213 @@
+"""Arrays and tables of every kind as numpy arrays, checked at the door."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._errors import InputError, MnarWarning
+
+#: How scikit-learn marks a missing label among numbers.
+MISSING = -1
+
+
+class Labels(NamedTuple):
+    """Labels as numbers of classes; -1 where there is none."""
+
+    codes: NDArray[np.int64]
+    classes: NDArray[Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The classes as messages and reports name them."""
+        return [str(name) for name in self.classes]
+
+
+def as_numpy(values: Any, what: str) -> NDArray[Any]:
+    """An array without a copy where possible: numpy, pandas, polars, `__array__`, DLPack (torch, jax), or a list."""
+    if isinstance(values, np.ndarray):
+        return values
+    if values is None:
+        raise InputError(f"{what} is None; give an array")
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        raise InputError(f"{what} is a sparse matrix; give a dense array (`.toarray()`)")
+    if hasattr(values, "detach"):  # a torch tensor may carry a gradient or live on another device
+        values = values.detach().cpu()
+    if hasattr(values, "to_numpy"):  # pandas and polars
+        return np.asarray(values.to_numpy())
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        return np.asarray(np.from_dlpack(values))
+    if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
+        return np.asarray(values, dtype=object)  # else a NaN among texts becomes the text "nan"
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what} cannot be made an array: {error}") from error
+
+
+def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[Any]:
+    """n x K probabilities, single or double precision. Columns named after the classes are put into their order."""
+    array = as_numpy(proba, "proba")
+    if array.ndim != 2:
+        raise InputError(
+            f"proba has {array.ndim} dimension(s), but must have two: a row a sample, a column a class"
+            + ("; for two classes give both columns" if array.ndim == 1 else "")
+        )
+    if array.dtype not in (np.float64, np.float32):
+        if array.dtype.kind not in "fiubOUS":
+            raise InputError(f"proba is of type {array.dtype}, but must hold real numbers")
+        try:
+            array = array.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"proba is of type {array.dtype}, but must hold numbers: {error}") from error
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    names = [str(name) for name in getattr(proba, "columns", [])]
+    if classes is not None and names:
+        wanted = [str(name) for name in classes]
+        if names != wanted and sorted(names) == sorted(wanted):
+            array = array[:, [names.index(name) for name in wanted]]
+    return array
+
+
+def labels(y: Any, classes: Any = None) -> Labels:
+    """Labels with missing ones: -1 or NaN among numbers, None or NaN among others. Classes are sorted, as scikit-learn
+    sorts the columns of its probabilities, unless given."""
+    array = as_numpy(y, "y")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"y has {array.ndim} dimension(s), but must have one: a label a row, -1 or None where missing")
+    array, missing = _without_missing(array)
+    present = array[~missing]
+    if classes is None:
+        try:
+            known = np.unique(present)
+        except TypeError as error:
+            raise InputError(f"the labels cannot be sorted, so they are of several types: {error}") from error
+    else:
+        known = as_numpy(classes, "classes")
+        if known.ndim != 1 or len(np.unique(known)) != len(known):
+            raise InputError("classes must be a list of different labels, in the order of the columns of proba")
+    codes = np.full(len(array), -1, dtype=np.int64)
+    codes[~missing] = _positions(present, known)
+    return Labels(codes, known)
+
+
+def _without_missing(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    kind = array.dtype.kind
+    if kind in "iu":
+        return array, array == MISSING
+    if kind == "b":
+        return array, np.zeros(len(array), dtype=bool)
+    if kind == "f":
+        missing = np.isnan(array) | (array == MISSING)
+        present = array[~missing]
+        if not np.isfinite(present).all():
+            raise InputError("y holds infinity; labels must be finite numbers or names")
+        if not (present == np.floor(present)).all():
+            raise InputError(
+                "Unknown label type: continuous. y holds numbers with a fraction; labels must be classes: whole numbers"
+                " or names"
+            )
+        return array, missing
+    if kind in "US":
+        if (array == "").any():
+            raise InputError("y holds empty texts; mark missing labels with None (or NaN), and -1 among numbers")
+        return array, np.zeros(len(array), dtype=bool)
+    if kind == "O":
+        missing = np.array([_is_missing(value) for value in array], dtype=bool)
+        present = array[~missing]
+        if any(isinstance(value, str) and value == "" for value in present):
+            raise InputError("y holds empty texts; mark missing labels with None (or NaN), and -1 among numbers")
+        if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in present):
+            numbers = np.array([MISSING if gone else int(value) for value, gone in zip(array, missing)], dtype=np.int64)
+            return numbers, numbers == MISSING
+        if all(isinstance(value, str) for value in present):
+            return np.array(["" if gone else value for value, gone in zip(array, missing)], dtype=object), missing
+        if all(isinstance(value, (float, np.floating)) for value in present):
+            return _without_missing(np.array([np.nan if gone else value for value, gone in zip(array, missing)], float))
+        types = sorted({type(value).__name__ for value in present})
+        if len(types) > 1 or not all(isinstance(value, bool) for value in present):
+            raise InputError(f"Unknown label type: y holds {', '.join(types)}; labels must be numbers or texts of one type")
+        return array, missing
+    raise InputError(f"Unknown label type: y is of type {array.dtype}; labels must be whole numbers or names")
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN
+    except (TypeError, ValueError):
+        return True  # pandas' NA, which is neither equal nor unequal
+
+
+def _positions(values: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each value stands among the known ones."""
+    if len(values) == 0:
+        return np.empty(0, dtype=np.int64)
+    if len(known) == 0:
+        raise InputError("classes is empty")
+    order = np.argsort(known, kind="stable")
+    try:
+        at = np.minimum(np.searchsorted(known, values, sorter=order), len(known) - 1)
+    except TypeError as error:
+        raise InputError(f"y and classes are of different types: {error}") from error
+    positions = order[at]
+    strange = np.flatnonzero(known[positions] != values)
+    if len(strange):
+        shown = ", ".join(str(name) for name in known[:12])
+        raise InputError(f"label {values[strange[0]]!r} is not among the classes ({shown})")
+    return positions.astype(np.int64, copy=False)
+
+
+def folds(fold: Any, n: int) -> NDArray[np.int64] | None:
+    """The fold in which each row was held out, as numbers from 0."""
+    if fold is None:
+        return None
+    array = as_numpy(fold, "fold")
+    if array.ndim != 1 or len(array) != n:
+        raise InputError(f"fold has shape {array.shape}, but must name a fold for each of the {n} rows")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(f"fold of row {int(np.isnan(array).argmax()) + 1} is NaN; every row belongs to a fold")
+    _, numbers = np.unique(array, return_inverse=True)
+    return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def warn(messages: list[str], stacklevel: int = 3) -> None:
+    """Passes warnings on."""
+    for message in messages:
+        warnings.warn(message, MnarWarning, stacklevel=stacklevel)
+
+
+def check_lengths(proba: NDArray[Any], given: Labels) -> None:
+    """Speaks of shapes in Python's words, before any work."""
+    if len(proba) != len(given.codes):
+        raise InputError(f"proba has {len(proba)} rows but y has {len(given.codes)}; give one label a row, missing ones included")
+    if proba.shape[1] != len(given.classes):
+        raise InputError(
+            f"proba has {proba.shape[1]} columns but y has {len(given.classes)} classes"
+            f" ({', '.join(given.names[:12])}); give one column a class, or name the classes of the columns with `classes`"
+        )
+
+
+def number(value: Any, name: str) -> float:
+    """A finite number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is {value!r}, but must be a number") from error
+    if not np.isfinite(found):
+        raise InputError(f"{name} is {value!r}, but must be a finite number")
+    return found
+
+
+def count(value: Any, name: str) -> int:
+    """A whole number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise InputError(f"{name} is {value!r}, but must be a whole number, 0 or more")
+    return int(value)

@@ -1,0 +1,218 @@
+"""How likely each class was to be labelled."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from . import _inputs, _native
+from ._errors import InputError
+
+
+class LabelMechanism(BaseEstimator):
+    """phi_k = P(labelled | class k) and the true class shares, from class probabilities and partly missing labels.
+
+    The probabilities may come from any classifier, but for labelled rows from one that has not seen them: cross-fitted,
+    for instance, with the held-out folds named in ``fit(..., fold=...)``.
+
+    Parameters
+    ----------
+    method : {"auto", "label-shift", "likelihood", "moments", "confusion", "known"}
+        The estimator. ``auto`` takes label-shift for labelled posteriors and likelihood for those of the population.
+    posterior : {"labelled", "population"}
+        What the probabilities are: ``labelled`` is what a classifier trained on the labelled rows alone learns,
+        ``population`` one trained with 1/phi weights or on fully labelled data.
+    calibrate : {"auto", "bcts", "none"}
+        Calibrate labelled posteriors on the labelled rows; ``auto`` does so for the label-shift estimator.
+    shares : "balanced" or array of shape (n_classes,), optional
+        Known class shares of the population, for ``method="moments"``.
+    phi : array of shape (n_classes,), optional
+        The known mechanism, for ``method="known"``.
+    prior_weight : float
+        Pull the shares of the unlabelled rows towards those of the labelled rows with the weight of so many rows.
+    interval : {"auto", "bootstrap", "information", "profile"}
+        How 95% intervals are made; ``auto`` takes the bootstrap where it is affordable.
+    replicates : int
+        Bootstrap replicates.
+    sensitivity : sequence of float
+        How phi and the shares move if easy rows are labelled more readily by these odds factors.
+    seed : int
+        Seed of every draw.
+
+    Attributes
+    ----------
+    phi_, phi_se_, phi_interval_ : P(labelled | class), standard errors, and 95% intervals of shape (n_classes, 2).
+    prevalence_, prevalence_se_, prevalence_interval_ : the same of the class shares of the whole population.
+    unlabelled_shares_ : class shares of the unlabelled rows.
+    classes_ : the classes, in the order of the columns.
+    converged_ : whether the estimator converged.
+    found_ : everything that was found, as ``mnar estimate --format json`` prints it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mnar import LabelMechanism
+    >>> proba = np.tile([[0.9, 0.1], [0.1, 0.9]], (100, 1))
+    >>> y = np.array(["cat", "dog"] * 100, dtype=object)
+    >>> y[np.arange(200) % 20 >= 8] = None         # four in ten are labelled,
+    >>> y[(y == "dog") & (np.arange(200) % 20 > 1)] = None      # but dogs rarely
+    >>> mechanism = LabelMechanism(interval="information", calibrate="none").fit(proba, y)
+    >>> mechanism.phi_.round(2)
+    array([0.4, 0.1])
+    >>> mechanism.weights(["cat", "dog", None]).round(1)
+    array([ 2.5, 10. ,  0. ])
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        posterior: str = "labelled",
+        calibrate: str = "auto",
+        shares: str | ArrayLike | None = None,
+        phi: ArrayLike | None = None,
+        prior_weight: float = 0.0,
+        interval: str = "auto",
+        replicates: int = 200,
+        sensitivity: ArrayLike = (),
+        seed: int = 0,
+    ) -> None:
+        self.method = method
+        self.posterior = posterior
+        self.calibrate = calibrate
+        self.shares = shares
+        self.phi = phi
+        self.prior_weight = prior_weight
+        self.interval = interval
+        self.replicates = replicates
+        self.sensitivity = sensitivity
+        self.seed = seed
+
+    def fit(self, proba: Any, y: Any, fold: Any = None, classes: Any = None) -> LabelMechanism:
+        """Estimate the mechanism.
+
+        Parameters
+        ----------
+        proba : array of shape (n_samples, n_classes)
+            Class probabilities of every row, labelled or not. numpy, pandas, polars, torch.
+        y : array of shape (n_samples,)
+            Labels; a missing one is -1 (or NaN) among numbers, None or NaN among names.
+        fold : array of shape (n_samples,), optional
+            In which fold each row was held out, where the probabilities are cross-fitted.
+        classes : array of shape (n_classes,), optional
+            The classes of the columns; by default those of y, sorted.
+        """
+        labels = _inputs.labels(y, classes)
+        array = _inputs.probabilities(proba, labels.classes)
+        _inputs.check_lengths(array, labels)
+        self._fit_labels(array, labels, _inputs.folds(fold, len(array)))
+        _inputs.warn(self.found_["warnings"])
+        return self
+
+    def _fit_labels(
+        self, array: NDArray[Any], labels: _inputs.Labels, folds: NDArray[np.int64] | None
+    ) -> LabelMechanism:
+        options = self._options()
+        found, text = _native.estimate(array, labels.codes, labels.names, folds, options)
+        self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
+        self._text = text
+        self._rows = (array, labels.codes, labels.names, folds, options)
+        self.classes_ = labels.classes
+        self.n_features_in_ = array.shape[1]
+        self.phi_ = _numbers(self.found_["phi"])
+        self.phi_se_ = _numbers(self.found_["phi_se"])
+        self.phi_interval_ = _numbers(self.found_["phi_ci95"])
+        self.prevalence_ = _numbers(self.found_["prevalence"])
+        self.prevalence_se_ = _numbers(self.found_["prevalence_se"])
+        self.prevalence_interval_ = _numbers(self.found_["prevalence_ci95"])
+        self.unlabelled_shares_ = _numbers(self.found_["unlabelled_shares"])
+        self.converged_ = bool(self.found_["converged"])
+        return self
+
+    def weights(self, y: Any) -> NDArray[np.float64]:
+        """1/phi of every row's label, and 0 where there is none: weights of an unbiased loss of labelled rows."""
+        check_is_fitted(self)
+        labels = _inputs.labels(y, self.classes_)
+        return _native.risk_weights(labels.codes, self.phi_.tolist())[0]
+
+    def population_proba(self, proba: Any) -> NDArray[np.float64]:
+        """p(y | x) of the whole population from probabilities of the kind that was fitted: calibrated, and for labelled
+        posteriors divided by phi."""
+        return self._reweighed(proba, unlabelled=False)
+
+    def unlabelled_proba(self, proba: Any) -> NDArray[np.float64]:
+        """p(y | x, no label), by Bayes' rule. NaN for a row whose classes are all labelled always: it would have one."""
+        return self._reweighed(proba, unlabelled=True)
+
+    def summary(self) -> str:
+        """What was found, for people: the text of ``mnar estimate``."""
+        check_is_fitted(self)
+        return self._text
+
+    def report(self, path: str | PathLike[str], title: str = "LabelMechanism") -> None:
+        """Write a page of the estimate, the test and the checks: one HTML file that opens offline."""
+        check_is_fitted(self)
+        if self._rows is None:
+            raise InputError("the rows were left behind when this object was saved; fit it again for a report")
+        _native.page(*self._rows, title, path)
+
+    def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        array = _inputs.probabilities(proba, self.classes_)
+        if array.shape[1] != len(self.classes_):
+            raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
+        calibration = self.found_["calibration"]
+        return _native.reweigh(
+            array,
+            self.posterior,
+            self.phi_.tolist(),
+            calibration["inverse_temperature"] if calibration else None,
+            calibration["biases"] if calibration else [],
+            unlabelled,
+        )
+
+    def _options(self) -> str:
+        def numbers(values: Any, name: str) -> list[float] | None:
+            if values is None:
+                return None
+            try:
+                return [float(value) for value in values]
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{name} must be numbers: {error}") from error
+
+        return json.dumps(
+            {
+                "method": str(self.method),
+                "posterior": str(self.posterior),
+                "calibrate": str(self.calibrate),
+                "shares": self.shares if isinstance(self.shares, str) else numbers(self.shares, "shares"),
+                "phi": numbers(self.phi, "phi"),
+                "prior_weight": _inputs.number(self.prior_weight, "prior_weight"),
+                "interval": str(self.interval),
+                "replicates": _inputs.count(self.replicates, "replicates"),
+                "sensitivity": numbers(self.sensitivity, "sensitivity") or [],
+                "width": None,
+                "seed": _inputs.count(self.seed, "seed"),
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "found_"):
+            return super()._repr_html_inner()  # type: ignore[no-any-return]
+        from html import escape
+
+        return f"<pre>{escape(self._text)}</pre>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The rows are kept for a report only; a saved mechanism should not carry the data with it.
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_rows": None} if "_rows" in state else state
+
+
+def _numbers(values: Any) -> Any:
+    return None if values is None else np.array(values, dtype=np.float64)

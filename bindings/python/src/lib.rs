@@ -1,0 +1,26 @@
+//! The native half of the Python package `mnar`: arrays in, JSON and arrays out. Names, estimators of scikit-learn's kind
+//! and words for people are in the Python half.
+
+mod arrays;
+mod errors;
+mod interrupt;
+mod mechanism;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The native half of mnar.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::mechanism::{estimate, page, reweigh, risk_weights, test};
+    #[pymodule_export]
+    use crate::run::{command_line, fit, predict};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,299 @@
+//! The estimate, the test, and what follows from them.
+
+use crate::arrays::{Probabilities, View, labels, plan, slice, word};
+use crate::errors::{Kind, exception, of_statistics};
+use crate::interrupt::interruptible;
+use mnar::analysis::{EstimateSettings, Given, TestSettings};
+use mnar::calibrate::Bcts;
+use mnar::crossfit::FoldPlan;
+use mnar::estimate::Shares;
+use mnar::linear::SoftmaxRegression;
+use mnar::risk::RiskWeights;
+use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
+use mnar_data::AtomicFile;
+use mnar_report::{Occasion, Report, estimate_text, test_text};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Settings of an estimate as Python has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    method: String,
+    posterior: String,
+    calibrate: String,
+    shares: Option<KnownShares>,
+    phi: Option<Vec<f64>>,
+    prior_weight: f64,
+    interval: String,
+    replicates: usize,
+    sensitivity: Vec<f64>,
+    width: Option<f64>,
+    seed: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum KnownShares {
+    Word(String),
+    Numbers(Vec<f64>),
+}
+
+impl Options {
+    fn parse(py: Python<'_>, text: &str) -> PyResult<(EstimateSettings, PosteriorKind)> {
+        let options: Self = serde_json::from_str(text)
+            .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))?;
+        let shares = match options.shares {
+            None => None,
+            Some(KnownShares::Word(word)) if word == "balanced" => Some(Shares::Balanced),
+            Some(KnownShares::Word(word)) => {
+                let message = format!("shares is {word:?}, but must be \"balanced\" or one share a class");
+                return Err(exception(py, Kind::Settings, message));
+            }
+            Some(KnownShares::Numbers(shares)) => Some(Shares::Known(shares)),
+        };
+        let phi = options.phi.map(Phi::new).transpose().map_err(|error| of_statistics(py, &error))?;
+        let settings = EstimateSettings {
+            method: word(py, "method", &options.method)?,
+            shares,
+            phi,
+            calibrate: word(py, "calibrate", &options.calibrate)?,
+            prior_weight: options.prior_weight,
+            interval: word(py, "interval", &options.interval)?,
+            replicates: options.replicates,
+            sensitivity: options.sensitivity,
+            width: options.width,
+            seed: options.seed,
+        };
+        Ok((settings, word(py, "posterior", &options.posterior)?))
+    }
+}
+
+/// Rows as they came from Python.
+struct Rows<'a> {
+    proba: View<'a>,
+    codes: &'a [i64],
+    names: Vec<String>,
+    folds: Option<&'a [i64]>,
+}
+
+/// The same, checked.
+struct Checked {
+    posteriors: Posteriors,
+    labels: Labels,
+    plan: FoldPlan,
+}
+
+impl Rows<'_> {
+    fn checked(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
+        let labels = labels(self.codes, self.names)?;
+        let plan = plan(self.folds, labels.len());
+        Ok(Checked { posteriors: self.proba.posteriors(kind)?, labels, plan })
+    }
+}
+
+impl Checked {
+    fn given(&self) -> Given<'_> {
+        Given::predictions(&self.posteriors, &self.labels).with_folds(&self.plan)
+    }
+}
+
+/// Estimates phi: what `mnar estimate --format json` prints, and the text for people.
+#[pyfunction]
+#[pyo3(signature = (proba, codes, names, folds, options))]
+pub(crate) fn estimate(
+    py: Python<'_>,
+    proba: Probabilities<'_>,
+    codes: PyReadonlyArray1<'_, i64>,
+    names: Vec<String>,
+    folds: Option<PyReadonlyArray1<'_, i64>>,
+    options: &str,
+) -> PyResult<(String, String)> {
+    let (settings, kind) = Options::parse(py, options)?;
+    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let found = interruptible(py, move |stop| {
+        let checked = rows.checked(kind)?;
+        let found = settings.run(&checked.given(), stop)?;
+        let text = estimate_text(&found, &settings);
+        Ok((found, text))
+    })?;
+    let (found, text) = found.map_err(|error| of_statistics(py, &error))?;
+    Ok((json(py, &found)?, text))
+}
+
+/// Writes the page of an estimate.
+#[pyfunction]
+#[pyo3(signature = (proba, codes, names, folds, options, title, path))]
+#[allow(clippy::too_many_arguments)] // the signature of a function in Python
+pub(crate) fn page(
+    py: Python<'_>,
+    proba: Probabilities<'_>,
+    codes: PyReadonlyArray1<'_, i64>,
+    names: Vec<String>,
+    folds: Option<PyReadonlyArray1<'_, i64>>,
+    options: &str,
+    title: String,
+    path: Option<PathBuf>,
+) -> PyResult<String> {
+    let (settings, kind) = Options::parse(py, options)?;
+    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let html = interruptible(py, move |stop| -> anyhow::Result<String> {
+        let start = Instant::now();
+        let checked = rows.checked(kind)?;
+        let given = checked.given();
+        let found = settings.run(&given, stop)?;
+        let occasion = Occasion {
+            title,
+            command: None,
+            created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        let html = Report::of_estimate(&found, &given, occasion)?.to_html()?;
+        if let Some(path) = path {
+            AtomicFile::write_text(&path, &html)?;
+        }
+        Ok(html)
+    })?;
+    html.map_err(|error| crate::errors::of_run(py, &error))
+}
+
+/// Settings of a test as Python has them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TestOptions {
+    method: String,
+    posterior: String,
+    level: f64,
+    permutations: usize,
+    replicates: usize,
+    folds: usize,
+    l2: f64,
+    power: Option<f64>,
+    seed: u64,
+}
+
+/// Tests whether labels are informative: what `mnar test --format json` prints, and the text for people.
+#[pyfunction]
+#[pyo3(signature = (proba, codes, names, folds, options))]
+pub(crate) fn test(
+    py: Python<'_>,
+    proba: Probabilities<'_>,
+    codes: PyReadonlyArray1<'_, i64>,
+    names: Vec<String>,
+    folds: Option<PyReadonlyArray1<'_, i64>>,
+    options: &str,
+) -> PyResult<(String, String)> {
+    let options: TestOptions = serde_json::from_str(options)
+        .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))?;
+    let kind: PosteriorKind = word(py, "posterior", &options.posterior)?;
+    let settings = TestSettings {
+        method: word(py, "method", &options.method)?,
+        level: options.level,
+        permutations: options.permutations,
+        replicates: options.replicates,
+        folds: options.folds,
+        regression: SoftmaxRegression { l2: options.l2, ..Default::default() },
+        power: options.power,
+        seed: options.seed,
+    };
+    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let found = interruptible(py, move |stop| {
+        let checked = rows.checked(kind)?;
+        let found = settings.run(&checked.given(), stop)?;
+        let text = test_text(&found, &settings, false);
+        Ok((found, text))
+    })?;
+    let (found, text) = found.map_err(|error| of_statistics(py, &error))?;
+    Ok((json(py, &found)?, text))
+}
+
+/// Class probabilities calibrated as an estimate was, for the whole population or for rows without a label.
+#[pyfunction]
+#[pyo3(signature = (proba, posterior, phi, inverse_temperature, biases, unlabelled))]
+pub(crate) fn reweigh<'py>(
+    py: Python<'py>,
+    proba: Probabilities<'_>,
+    posterior: &str,
+    phi: Vec<f64>,
+    inverse_temperature: Option<f64>,
+    biases: Vec<f64>,
+    unlabelled: bool,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let kind: PosteriorKind = word(py, "posterior", posterior)?;
+    let view = proba.view();
+    let reweighed = interruptible(py, move |_| -> Result<ndarray::Array2<f64>, mnar::Error> {
+        let raw = view.posteriors(kind)?;
+        let posteriors = match inverse_temperature {
+            None => raw,
+            Some(inverse_temperature) => calibration(inverse_temperature, biases).apply(&raw)?,
+        };
+        let mut out = ndarray::Array2::zeros((posteriors.len(), posteriors.n_classes()));
+        for (i, mut row) in out.rows_mut().into_iter().enumerate() {
+            let of_row = if unlabelled {
+                // Such a row is never left unlabelled, so nothing can be said of it if it were.
+                posteriors.given_unlabelled(i, &phi).unwrap_or_else(|| vec![f64::NAN; phi.len()])
+            } else {
+                posteriors.of_population(i, &phi)
+            };
+            row.iter_mut().zip(of_row).for_each(|(out, value)| *out = value);
+        }
+        Ok(out)
+    })?;
+    let reweighed = reweighed.map_err(|error| of_statistics(py, &error))?;
+    Ok(PyArray2::from_owned_array(py, reweighed))
+}
+
+/// The weights of every row's losses in the unbiased risk (eq:drclassical): of the loss with its label, and of the loss
+/// without.
+#[pyfunction]
+#[pyo3(signature = (codes, phi))]
+#[expect(clippy::type_complexity, reason = "two arrays")]
+pub(crate) fn risk_weights<'py>(
+    py: Python<'py>,
+    codes: PyReadonlyArray1<'_, i64>,
+    phi: Vec<f64>,
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    let classes = phi.len();
+    let weights = RiskWeights::new(&Phi::new(phi).map_err(|error| of_statistics(py, &error))?);
+    let codes = slice(py, "the labels", &codes)?;
+    if let Some(i) = codes.iter().position(|code| *code >= classes as i64) {
+        let message = format!("row {}: class number {} but phi has {classes} classes", i + 1, codes[i]);
+        return Err(exception(py, Kind::Input, message));
+    }
+    let class = |code: i64| u32::try_from(code).ok().map(Class);
+    let ell: Vec<f64> = codes.iter().map(|&code| weights.ell(class(code))).collect();
+    let h: Vec<f64> = codes.iter().map(|&code| weights.h(class(code))).collect();
+    Ok((PyArray1::from_vec(py, ell), PyArray1::from_vec(py, h)))
+}
+
+fn rows<'a>(
+    py: Python<'_>,
+    proba: &'a Probabilities<'_>,
+    codes: &'a PyReadonlyArray1<'_, i64>,
+    names: Vec<String>,
+    folds: Option<&'a PyReadonlyArray1<'_, i64>>,
+) -> PyResult<Rows<'a>> {
+    let folds = folds.map(|folds| slice(py, "the folds", folds)).transpose()?;
+    Ok(Rows { proba: proba.view(), codes: slice(py, "the labels", codes)?, names, folds })
+}
+
+/// A calibration that is only applied; what it was like on the labelled rows is not asked of it.
+fn calibration(inverse_temperature: f64, biases: Vec<f64>) -> Bcts {
+    Bcts {
+        inverse_temperature,
+        biases,
+        bias_precision: f64::NAN,
+        ece_before: f64::NAN,
+        ece_after: f64::NAN,
+        log_loss_before: f64::NAN,
+        log_loss_after: f64::NAN,
+        converged: true,
+    }
+}
+
+fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| exception(py, Kind::Run, error.to_string()))
+}

@@ -1,0 +1,115 @@
+"""The whole pipeline from Python."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+import mnar
+
+QUICK = {"epochs": 3, "replicates": 20, "permutations": 99, "no_baseline": True}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, truth = load_breast_cancer(return_X_y=True)
+    table = pd.DataFrame(X[:, :6], columns=[f"x{i}" for i in range(6)])
+    seen = np.random.default_rng(0).random(len(truth)) < np.where(truth == 0, 0.5, 0.1)
+    table["tumour"] = np.where(seen, np.where(truth == 0, "malignant", "benign"), None)
+    return table
+
+
+def test_a_table(frame, tmp_path):
+    run = mnar.fit(frame, label="tumour", out=tmp_path / "run", **QUICK)
+    assert run.classes == ["benign", "malignant"] and run.phi["malignant"] > run.phi["benign"]
+    assert run.pvalue < 0.05 and sum(run.prevalence.values()) == pytest.approx(1)
+    assert (tmp_path / "run" / "report.html").read_text() == run.report_html
+    assert json.loads((tmp_path / "run" / "report.json").read_text()) == run.found
+    assert run._repr_html_().startswith("<iframe")
+    predicted = run.predict(frame.drop(columns="tumour"))
+    assert len(predicted) == len(frame) and {"predicted", "p_benign", "u_malignant"} <= set(predicted.columns)
+    assert run.predict(frame, output=tmp_path / "p.csv") is None
+    assert (tmp_path / "p.csv").exists()
+
+
+def test_a_file_is_what_the_command_line_does(frame, tmp_path):
+    path = tmp_path / "clinic.csv"
+    frame.to_csv(path, index=False)
+    run = mnar.fit(path, "tumour", out=tmp_path / "python", **QUICK)
+    words = ["--epochs", "3", "--replicates", "20", "--permutations", "99", "--no-baseline", "--quiet"]
+    command = [sys.executable, "-m", "mnar", "fit", path, "--label", "tumour", "--out", tmp_path / "shell", *words]
+    subprocess.run(command, check=True, capture_output=True)
+    theirs = json.loads((tmp_path / "shell" / "report.json").read_text())
+    for key in ("phi", "phi_ci95", "prevalence", "result", "debiased", "training_phi", "uncertain"):
+        assert run.found[key] == theirs[key], key
+
+
+def test_polars(frame, tmp_path):
+    table = pl.from_pandas(frame)
+    run = mnar.fit(table, label="tumour", out=tmp_path / "run", **QUICK)
+    assert run.classes == ["benign", "malignant"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "tumor"}, "tumou?r"),
+        ({"label": "tumour", "epoch": 3}, "--epoch"),
+        ({"label": "tumour", "epochs": "many"}, "many"),
+        ({"label": "tumour", "method": "magic"}, "magic"),
+        ({"label": "tumour", "ignore": ["nothing"]}, "nothing"),
+    ],
+)
+def test_wrong_options(frame, tmp_path, options, message):
+    with pytest.raises(mnar.MnarError, match=message):
+        mnar.fit(frame, out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_data(tmp_path):
+    with pytest.raises(mnar.MnarError, match="nowhere.csv"):
+        mnar.fit(tmp_path / "nowhere.csv", label="y", out=tmp_path / "run")
+    with pytest.raises(mnar.InputError, match="pandas or a polars"):
+        mnar.fit([1, 2, 3], label="y")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize("work", ["bootstrap", "fit"])
+def test_ctrl_c(frame, tmp_path, work):
+    """Ctrl-C ends long work within seconds, as KeyboardInterrupt."""
+    path = tmp_path / "clinic.csv"
+    frame.to_csv(path, index=False)
+    code = {
+        "bootstrap": """
+            import numpy as np, mnar
+            rng = np.random.default_rng(0)
+            p = rng.dirichlet(np.ones(5), 200_000)
+            y = np.where(rng.random(200_000) < 0.1, rng.integers(0, 5, 200_000), -1)
+            print("begun", flush=True)
+            mnar.LabelMechanism(interval="bootstrap", replicates=100_000).fit(p, y)
+        """,
+        "fit": f"""
+            import mnar
+            print("begun", flush=True)
+            mnar.fit({str(path)!r}, label="tumour", out={str(tmp_path / "run")!r}, epochs=100_000)
+        """,
+    }[work]
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0 and "KeyboardInterrupt" in err, err
+    if work == "fit":
+        assert (tmp_path / "run" / "settings.toml").exists()
