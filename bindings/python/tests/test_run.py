@@ -49,8 +49,11 @@ def test_a_file_is_what_the_command_line_does(frame, tmp_path):
     command = [sys.executable, "-m", "mnar", "fit", path, "--label", "tumour", "--out", tmp_path / "shell", *words]
     subprocess.run(command, check=True, capture_output=True)
     theirs = json.loads((tmp_path / "shell" / "report.json").read_text())
-    for key in ("phi", "phi_ci95", "prevalence", "result", "debiased", "training_phi", "uncertain"):
+    for key in ("phi", "phi_ci95", "prevalence", "p_value", "statistic", "training_phi", "uncertain"):
         assert run.found[key] == theirs[key], key
+    assert run.found["debiased"]["held_out"] == theirs["debiased"]["held_out"]
+    losses = [[epoch["loss"] for epoch in found["debiased"]["history"]] for found in (run.found, theirs)]
+    assert losses[0] == losses[1]
 
 
 def test_polars(frame, tmp_path):

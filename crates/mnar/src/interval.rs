@@ -50,15 +50,31 @@ impl Bootstrap {
         n: usize,
         estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
     ) -> Result<Replicates, Error> {
+        self.run_unless(|| false, n, estimate)
+    }
+
+    /// The same, given up with [`Error::Interrupted`] as soon as `stopped` says so.
+    pub fn run_unless(
+        &self,
+        stopped: impl Fn() -> bool + Sync,
+        n: usize,
+        estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
+    ) -> Result<Replicates, Error> {
         let results: Vec<Result<PhiEstimate, Error>> = (0..self.replicates as u64)
             .into_par_iter()
             .map(|replicate| {
+                if stopped() {
+                    return Err(Error::Interrupted);
+                }
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(replicate + 1);
                 let weights: Vec<f64> = Exp1.sample_iter(&mut rng).take(n).collect();
                 estimate(&weights, replicate)
             })
             .collect();
+        if stopped() {
+            return Err(Error::Interrupted);
+        }
         let mut replicates = Replicates { phi: Vec::new(), prevalence: Vec::new(), failed: 0 };
         let mut first_error = None;
         for result in results {

@@ -108,7 +108,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     # The base is not validated here: it does so itself.
-    @_fit_context(prefer_skip_nested_validation=False)
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> MNARClassifier:
         """Fit on all rows; `y` is -1 (or NaN) among numbers, None or NaN among names, where there is no label."""
         if y is None:
@@ -129,7 +129,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InputError("y has no label: every value is -1, None or NaN")
         if (codes >= 0).all():
             self.estimator_ = clone(self._base()).fit(X, codes)
-            self.mechanism_ = None
+            self.mechanism_: LabelMechanism | None = None
             return self
         if len(counts) == 1:
             raise InputError(
@@ -139,14 +139,12 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if counts.min() < 2:
             few = self.classes_[counts.argmin()]
             raise InputError(f"class {few} has one label, but cross-fitting needs at least 2 of each class")
-        if self.correction == "weights":
-            self._fit_weights(X, codes)
-        else:
-            self._fit_rounds(X, codes)
-        _inputs.warn(self.mechanism_.found_["warnings"])
+        mechanism = self._fit_weights(X, codes) if self.correction == "weights" else self._fit_rounds(X, codes)
+        self.mechanism_ = mechanism
+        _inputs.warn(mechanism.found_["warnings"])
         return self
 
-    def _fit_weights(self, X: Any, codes: NDArray[np.int64]) -> None:
+    def _fit_weights(self, X: Any, codes: NDArray[np.int64]) -> LabelMechanism:
         keyword = _weight_parameter(self._base())
         if keyword is None:
             raise SettingsError(
@@ -158,14 +156,15 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         for j in range(self.folds):
             fit = self._fit_chain(X, codes, fold != j, None, None)
             out_of_fold[fold == j] = self._labelled_posterior(fit, X[fold == j], None)
-        self.mechanism_ = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
+        mechanism = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
         known = np.flatnonzero(codes >= 0)
-        weights = 1 / self.mechanism_.phi_[codes[known]]
+        weights = 1 / mechanism.phi_[codes[known]]
         # On average 1, so that a penalty of the base weighs as much as without them.
         self.estimator_ = clone(self._base()).fit(X[known], codes[known], **{keyword: weights / weights.mean()})
-        self._prior_phi, self._recalibrated = self.mechanism_.phi_, False
+        self._prior_phi, self._recalibrated = mechanism.phi_, False
+        return mechanism
 
-    def _fit_rounds(self, X: Any, codes: NDArray[np.int64]) -> None:
+    def _fit_rounds(self, X: Any, codes: NDArray[np.int64]) -> LabelMechanism:
         labelled = codes >= 0
         fold = _folds(codes, self.folds, check_random_state(self.random_state))
         # One chain of fits for each fold, which never sees the fold, and last the chain that sees all rows: with imputed
@@ -195,8 +194,10 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 # A base that its own imputations mislead (naive Bayes on pixels) is caught here.
                 break
             posteriors, mechanism = now, found
-            self.estimator_, self.mechanism_, self._prior_phi, self.n_rounds_ = fits[-1], found, prior_phi, r
+            self.estimator_, self._prior_phi, self.n_rounds_ = fits[-1], prior_phi, r
             prior_phi, best = found.phi_, loss
+        assert mechanism is not None  # round 0 is always kept
+        return mechanism
 
     def _fit_chain(
         self,
@@ -217,7 +218,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         i, c = np.nonzero(q)
         # Each unlabelled row keeps total weight 1, as a labelled row has.
         weights = np.r_[np.ones(len(known)), _normalised(q)[i, c]]
-        keyword = _weight_parameter(base)
+        keyword = str(_weight_parameter(base))  # there is one, or there were no rounds
         return base.fit(X[np.r_[known, blank[i]]], np.r_[codes[known], c], **{keyword: weights})
 
     def _raw(self, fit: Any, X: Any) -> Floats:

@@ -80,10 +80,13 @@ def mcar_test(
     --------
     >>> import numpy as np
     >>> from mnar import mcar_test
-    >>> proba = np.tile([[0.9, 0.1], [0.1, 0.9]], (100, 1))
-    >>> y = np.where(np.arange(200) % 10 < 3, np.arange(200) % 2, -1)     # blind to the class
-    >>> mcar_test(proba, y).reject
+    >>> truth = np.arange(400) % 2
+    >>> proba = np.where(truth[:, None] == [0, 1], 0.9, 0.1)
+    >>> u = np.random.default_rng(0).random(400)
+    >>> mcar_test(proba, np.where(u < 0.3, truth, -1)).reject                         # blind to the class
     False
+    >>> mcar_test(proba, np.where(u < np.where(truth == 1, 0.5, 0.1), truth, -1)).reject
+    True
     """
     labels = _inputs.labels(y, classes)
     array = _inputs.probabilities(proba, labels.classes)

@@ -57,12 +57,19 @@ def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[An
             + ("; for two classes give both columns" if array.ndim == 1 else "")
         )
     if array.dtype not in (np.float64, np.float32):
+        if array.dtype.kind == "c":
+            raise InputError("Complex data not supported: proba must hold real numbers")
         if array.dtype.kind not in "fiubOUS":
             raise InputError(f"proba is of type {array.dtype}, but must hold real numbers")
         try:
             array = array.astype(np.float64)
         except (ValueError, TypeError) as error:
             raise InputError(f"proba is of type {array.dtype}, but must hold numbers: {error}") from error
+    if array.shape[1] == 0:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 2 is required: proba has one column a"
+            " class"
+        )
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     names = [str(name) for name in getattr(proba, "columns", [])]
@@ -99,6 +106,8 @@ def labels(y: Any, classes: Any = None) -> Labels:
 
 def _without_missing(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     kind = array.dtype.kind
+    if kind == "c":
+        raise InputError("Complex data not supported: labels must be whole numbers or names")
     if kind in "iu":
         return array, array == MISSING
     if kind == "b":

@@ -58,15 +58,21 @@ class LabelMechanism(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from mnar import LabelMechanism
-    >>> proba = np.tile([[0.9, 0.1], [0.1, 0.9]], (100, 1))
-    >>> y = np.array(["cat", "dog"] * 100, dtype=object)
-    >>> y[np.arange(200) % 20 >= 8] = None         # four in ten are labelled,
-    >>> y[(y == "dog") & (np.arange(200) % 20 > 1)] = None      # but dogs rarely
-    >>> mechanism = LabelMechanism(interval="information", calibrate="none").fit(proba, y)
-    >>> mechanism.phi_.round(2)
+    >>> rng = np.random.default_rng(0)
+    >>> dog = rng.random(2000) < 0.5
+    >>> sure = np.where(dog, rng.beta(8, 2, 2000), rng.beta(2, 8, 2000))
+    >>> proba = np.column_stack([1 - sure, sure])                        # of cat, dog
+    >>> seen = rng.random(2000) < np.where(dog, 0.1, 0.4)                # dogs are labelled rarely
+    >>> y = np.where(seen, np.where(dog, "dog", "cat"), None)
+    >>> mechanism = LabelMechanism().fit(proba, y)
+    >>> mechanism.phi_.round(1)
     array([0.4, 0.1])
-    >>> mechanism.weights(["cat", "dog", None]).round(1)
-    array([ 2.5, 10. ,  0. ])
+    >>> low, high = mechanism.phi_interval_.T
+    >>> bool(low[0] < 0.4 < high[0] and low[1] < 0.1 < high[1])
+    True
+    >>> weights = mechanism.weights(["cat", "dog", None])                # 1/phi, and 0 without a label
+    >>> bool(weights[1] > 3 * weights[0]), float(weights[2])
+    (True, 0.0)
     """
 
     def __init__(

@@ -41,8 +41,7 @@ class Run:
     @property
     def pvalue(self) -> float | None:
         """The p-value of the test of informative labels."""
-        result = self.found.get("result")
-        return None if result is None else float(result["p_value"])
+        return self.found.get("p_value")
 
     def predict(self, data: Any, output: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Class probabilities of new rows by the debiased model: p_CLASS in the whole population, u_CLASS for a row that

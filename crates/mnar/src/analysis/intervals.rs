@@ -150,25 +150,26 @@ fn replicates(
     let labels = given.labels;
     watch.begins("bootstrap", settings.replicates);
     let bootstrap = Bootstrap { replicates: settings.replicates, seed: settings.seed };
-    let replicates = bootstrap.run(labels.len(), |weights, replicate| {
-        if watch.stopped() {
-            return Err(Error::Interrupted);
-        }
-        let refitted;
-        let posteriors = match &given.features {
-            None => given.posteriors,
-            Some(features) => {
-                // New folds as well: their draw is part of what makes the estimate vary.
-                let seed = settings.seed.wrapping_add((replicate + 1) << 20);
-                let plan = FoldPlan::for_labels(labels, given.plan.n_folds(), seed)?;
-                refitted = cross_fit(features.x, labels, &plan, &features.regression, Some(weights))?;
-                &refitted
-            }
-        };
-        let estimate = recipe.run(posteriors, labels, Some(weights)).map(|(estimate, _)| estimate);
-        watch.step();
-        estimate
-    });
+    let replicates = bootstrap.run_unless(
+        || watch.stopped(),
+        labels.len(),
+        |weights, replicate| {
+            let refitted;
+            let posteriors = match &given.features {
+                None => given.posteriors,
+                Some(features) => {
+                    // New folds as well: their draw is part of what makes the estimate vary.
+                    let seed = settings.seed.wrapping_add((replicate + 1) << 20);
+                    let plan = FoldPlan::for_labels(labels, given.plan.n_folds(), seed)?;
+                    refitted = cross_fit(features.x, labels, &plan, &features.regression, Some(weights))?;
+                    &refitted
+                }
+            };
+            let estimate = recipe.run(posteriors, labels, Some(weights)).map(|(estimate, _)| estimate);
+            watch.step();
+            estimate
+        },
+    );
     watch.ends();
-    if watch.stopped() { Err(Error::Interrupted) } else { replicates }
+    replicates
 }
