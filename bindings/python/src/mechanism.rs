@@ -101,7 +101,7 @@ impl Checked {
     }
 }
 
-/// Estimates phi: what `mnar estimate --format json` prints, and the text for people.
+/// Estimates phi: what `mnar estimate --format json` prints, the text for people, and the seconds it took.
 #[pyfunction]
 #[pyo3(signature = (proba, codes, names, folds, options))]
 pub(crate) fn estimate(
@@ -111,17 +111,19 @@ pub(crate) fn estimate(
     names: Vec<String>,
     folds: Option<PyReadonlyArray1<'_, i64>>,
     options: &str,
-) -> PyResult<(String, String)> {
+) -> PyResult<(String, String, f64)> {
     let (settings, kind) = Options::parse(py, options)?;
     let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
     let found = interruptible(py, move |stop| {
+        let start = Instant::now();
         let checked = rows.checked(kind)?;
         let found = settings.run(&checked.given(), stop)?;
+        let seconds = start.elapsed().as_secs_f64();
         let text = estimate_text(&found, &settings);
-        Ok((found, text))
+        Ok((found, text, seconds))
     })?;
-    let (found, text) = found.map_err(|error| of_statistics(py, &error))?;
-    Ok((json(py, &found)?, text))
+    let (found, text, seconds) = found.map_err(|error| of_statistics(py, &error))?;
+    Ok((json(py, &found)?, text, seconds))
 }
 
 /// Writes the page of an estimate.

@@ -139,3 +139,10 @@ def test_ten_classes_and_cross_validation():
     assert classifier.score(X / 16, truth) > plain.score(X / 16, truth)
     X, _, truth = breast_cancer()
     assert cross_val_score(MNARClassifier(rounds=0), X, truth, cv=3).mean() > 0.9
+
+
+def test_a_base_that_is_far_too_sure_is_warned_of():
+    X, truth = load_digits(return_X_y=True)
+    y = np.where(np.random.default_rng(0).random(len(truth)) < 0.3, truth, -1)
+    with pytest.warns(mnar.MnarWarning, match="far too sure"):
+        MNARClassifier(GaussianNB(), rounds=0).fit(X, y)

@@ -124,7 +124,7 @@ class LabelMechanism(BaseEstimator):
         self, array: NDArray[Any], labels: _inputs.Labels, folds: NDArray[np.int64] | None
     ) -> LabelMechanism:
         options = self._options()
-        found, text = _native.estimate(array, labels.codes, labels.names, folds, options)
+        found, text, self._seconds = _native.estimate(array, labels.codes, labels.names, folds, options)
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
         self._rows = (array, labels.codes, labels.names, folds, options)

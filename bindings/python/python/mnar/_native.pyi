@@ -8,7 +8,7 @@ __version__: str
 
 def estimate(
     proba: NDArray[Any], codes: NDArray[np.int64], names: list[str], folds: NDArray[np.int64] | None, options: str
-) -> tuple[str, str]: ...
+) -> tuple[str, str, float]: ...
 def page(
     proba: NDArray[Any],
     codes: NDArray[np.int64],
