@@ -57,7 +57,8 @@ def test_a_file_is_what_the_command_line_does(frame, tmp_path):
 
 
 def test_polars(frame, tmp_path):
-    table = pl.DataFrame({name: frame[name].tolist() for name in frame})
+    columns = {name: [None if value != value else value for value in frame[name]] for name in frame}
+    table = pl.DataFrame(columns)
     run = mnar.fit(table, label="tumour", out=tmp_path / "run", **QUICK)
     assert run.classes == ["benign", "malignant"]
 

@@ -1,0 +1,154 @@
+//! The command line as typed. What the words mean together is checked in `plan`.
+
+mod fit;
+mod reproduce;
+mod table;
+
+pub(crate) use fit::{
+    AugmentArg, DataArgs, DeviceName, FitArgs, FitOptions, NetworkArg, OptimiserArg, PredictArgs, SplitName,
+};
+pub(crate) use reproduce::{ProtocolName, ReproduceArgs};
+pub(crate) use table::{Calibrate, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Are your labels missing not at random? Test it, and estimate how likely each class was to be labelled.
+#[derive(Parser)]
+#[command(name = "mnar", version, max_term_width = 100)]
+#[command(after_help = "Start with `mnar demo`. Every command has examples: `mnar estimate --help`.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run end to end on an embedded sample whose labels are hidden by a known mechanism
+    Demo(DemoArgs),
+    /// Estimate P(labelled | class) and the true class shares
+    Estimate(EstimateArgs),
+    /// Test whether the labels are informative
+    Test(TestArgs),
+    /// End to end on your data: estimate, test, train a classifier that informative labels do not fool
+    Fit(Box<FitArgs>),
+    /// Class probabilities of new rows, by a model of `mnar fit`
+    Predict(PredictArgs),
+    /// Hide labels of a table by a known mechanism
+    Simulate(SimulateArgs),
+    /// Run an experiment of the paper again: its table, ours beside theirs
+    Reproduce(ReproduceArgs),
+    /// Draw the report of a run again, and its figures for a paper
+    Report(ReportArgs),
+    /// Completions for a shell, to standard output
+    Completions(CompletionsArgs),
+    /// The manual page, to standard output
+    Man,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar report patients-run
+  mnar report patients-run --figures figures --output patients.html")]
+pub(crate) struct ReportArgs {
+    /// The folder of a run of `mnar fit` or `mnar demo`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+
+    /// The page, in place of report.html in the run's folder
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write every figure as SVG into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar completions bash > ~/.local/share/bash-completion/completions/mnar
+  mnar completions zsh > ~/.zfunc/_mnar")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar simulate data.csv --label y --phi sick=0.5,healthy=0.1 -o masked.csv
+  mnar simulate data.parquet --label y --phi 0.3,0.1,0.2 --keep-truth y_true -o masked.parquet")]
+pub(crate) struct SimulateArgs {
+    /// CSV or Parquet
+    #[arg(value_name = "DATA")]
+    pub(crate) table: PathBuf,
+
+    /// The label column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: String,
+
+    /// P(labelled | class): a=0.2,b=0.8, or the numbers alone in the order of the classes; may be repeated
+    #[arg(long, value_name = "PHI", required = true)]
+    pub(crate) phi: Vec<String>,
+
+    /// Where to write the masked table, in the format of the input
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Keep the labels as they were in a new column of this name
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) keep_truth: Option<String>,
+
+    /// Another label value that means missing; may be repeated
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) missing: Vec<String>,
+
+    /// Seed of the draw
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// How to print the summary
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar demo
+  mnar demo --dataset breast-cancer --out breast-demo
+  mnar demo --seed 1 --format json --quiet")]
+pub(crate) struct DemoArgs {
+    /// The sample
+    #[arg(long, value_enum, default_value_t = Dataset::Digits)]
+    pub(crate) dataset: Dataset,
+
+    /// The folder of the report
+    #[arg(long, value_name = "DIR", default_value = "mnar-demo")]
+    pub(crate) out: PathBuf,
+
+    /// Seed of every draw
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Dataset {
+    /// 1,797 handwritten digits, ten classes
+    Digits,
+    /// 569 breast tumours, malignant or benign
+    BreastCancer,
+}

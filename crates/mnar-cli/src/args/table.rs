@@ -1,0 +1,204 @@
+//! `mnar estimate` and `mnar test`, on a table of predictions or features.
+
+use super::Format;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// How the table is laid out.
+#[derive(Args)]
+pub(crate) struct TableArgs {
+    /// CSV or Parquet: the label column and one probability column a class (or features, with --features)
+    #[arg(value_name = "PRED")]
+    pub(crate) table: PathBuf,
+
+    /// The label column; a blank or null label is a missing one
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: String,
+
+    /// What the names of the probability columns start with; the rest is the class
+    #[arg(long, value_name = "PREFIX", default_value = "p_")]
+    pub(crate) proba: String,
+
+    /// Which posterior the probabilities are: `labelled` is what a classifier trained on the labelled rows alone
+    /// learns, `population` one trained with 1/phi weights or on fully labelled data
+    #[arg(long, value_enum, default_value_t = Posterior::Labelled)]
+    pub(crate) posterior: Posterior,
+
+    /// The column that says in which fold each row was held out, where the predictions are cross-fitted
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) fold: Option<String>,
+
+    /// The table holds features, not probabilities: cross-fit a softmax regression on these columns
+    /// (comma-separated, or `all` for every column but the label)
+    #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior"])]
+    pub(crate) features: Option<String>,
+
+    /// Another label value that means missing, such as NA; may be repeated
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) missing: Vec<String>,
+
+    /// Folds of the cross-fitting, with --features
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) folds: usize,
+
+    /// Ridge penalty of the softmax regression on standardised features, with --features
+    #[arg(long, value_name = "L2", default_value_t = 1.0, allow_negative_numbers = true)]
+    pub(crate) l2: f64,
+
+    /// Seed of every draw
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// No progress on stderr
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar estimate predictions.csv --label diagnosis
+  mnar estimate predictions.parquet --label y --fold fold --format json
+  mnar estimate clinic.csv --label diagnosis --features age,bmi,glucose
+  mnar estimate predictions.csv --label y --method moments --shares sick=0.1,healthy=0.9
+  mnar estimate predictions.csv --label y --weights weights.csv")]
+pub(crate) struct EstimateArgs {
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
+
+    /// The estimator; auto takes label-shift for labelled posteriors and likelihood for population posteriors
+    #[arg(long, value_enum, default_value_t = Method::Auto)]
+    pub(crate) method: Method,
+
+    /// Known class shares of the whole population, for --method moments: `balanced` or a=0.2,b=0.8
+    #[arg(long, value_name = "SHARES")]
+    pub(crate) shares: Vec<String>,
+
+    /// The known mechanism, for --method known: a=0.2,b=0.8
+    #[arg(long, value_name = "PHI")]
+    pub(crate) phi: Vec<String>,
+
+    /// Calibrate labelled posteriors on the labelled rows; auto does so for the label-shift estimator
+    #[arg(long, value_enum, default_value_t = Calibrate::Auto)]
+    pub(crate) calibrate: Calibrate,
+
+    /// Pull the shares of the unlabelled rows towards those of the labelled rows with the weight of so many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub(crate) prior_weight: f64,
+
+    /// How intervals are made; auto takes the bootstrap where it is affordable
+    #[arg(long, value_enum, default_value_t = Interval::Auto)]
+    pub(crate) interval: Interval,
+
+    /// Bootstrap replicates
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) replicates: usize,
+
+    /// Write per-row weights for another trainer: 1/phi of the label, and the factor of an unlabelled loss
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights: Option<PathBuf>,
+
+    /// Write a page of the estimate, the test and the checks: one HTML file that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// How phi and the shares move if easy rows are labelled more readily by these odds factors, such as 0.5,1,2
+    #[arg(long, value_name = "FACTORS", allow_negative_numbers = true, value_delimiter = ',')]
+    pub(crate) sensitivity: Vec<f64>,
+
+    /// How many labels would give intervals of phi this wide
+    #[arg(long, value_name = "WIDTH", allow_negative_numbers = true)]
+    pub(crate) width: Option<f64>,
+
+    /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
+    #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights"])]
+    pub(crate) stream: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "The classifier must not have seen the rows it scores: predictions for labelled rows must be \
+out-of-fold (give --fold) or come from a classifier trained on other data.
+
+Examples:
+  mnar test predictions.csv --label diagnosis --fold fold
+  mnar test clinic.csv --label diagnosis --features all
+  mnar test predictions.csv --label y --fail-on-reject && train.sh")]
+pub(crate) struct TestArgs {
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
+
+    /// The test; auto takes the one whose size holds for the table at hand, the permutation test
+    #[arg(long, value_enum, default_value_t = TestMethod::Auto)]
+    pub(crate) method: TestMethod,
+
+    /// Level below which the test rejects
+    #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
+    pub(crate) level: f64,
+
+    /// Permutations of the permutation test
+    #[arg(long, value_name = "N", default_value_t = 9999)]
+    pub(crate) permutations: usize,
+
+    /// Replicates of the bootstrap tests
+    #[arg(long, value_name = "N", default_value_t = 199)]
+    pub(crate) replicates: usize,
+
+    /// How many labels would give the permutation test this power
+    #[arg(long, value_name = "POWER", allow_negative_numbers = true)]
+    pub(crate) power: Option<f64>,
+
+    /// Exit with 1 where the test rejects
+    #[arg(long)]
+    pub(crate) fail_on_reject: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Posterior {
+    Labelled,
+    Population,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Method {
+    Auto,
+    LabelShift,
+    Likelihood,
+    Moments,
+    Confusion,
+    Known,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Calibrate {
+    Auto,
+    Bcts,
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Interval {
+    Auto,
+    /// From the observed information: instant, conditional on the classifier and its calibration
+    Information,
+    /// Resample labelled and unlabelled rows together, calibrate again, and with --features refit the classifier
+    Bootstrap,
+    /// Profile likelihood, class by class: conditional on the classifier, keeps its shape at phi = 1
+    Profile,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum TestMethod {
+    Auto,
+    /// Permute which rows are labelled, within folds
+    Permutation,
+    /// The paper's likelihood ratio: on raw data (--features) with the classifier profiled, a bootstrap reference and
+    /// chi-square beside it; on predictions with chi-square alone
+    Lrt,
+    /// The likelihood ratio with a bootstrap reference that refits
+    LrtBootstrap,
+    /// The moment estimator's distance from a constant mechanism, with a bootstrap reference that refits
+    MomentsBootstrap,
+}
