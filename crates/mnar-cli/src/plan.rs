@@ -1,11 +1,12 @@
 //! What the words on the command line mean together, checked before any work.
 
-use crate::args::{Calibrate, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
+use crate::args::{Calibrate, DeviceName, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
 use anyhow::{Result, bail};
 use mnar::analysis::{self, EstimateSettings, TestSettings};
 use mnar::estimate::Shares;
 use mnar::linear::SoftmaxRegression;
 use mnar::{Phi, PosteriorKind};
+use mnar_train::device::{self, Device};
 
 impl From<Posterior> for PosteriorKind {
     fn from(posterior: Posterior) -> Self {
@@ -99,6 +100,17 @@ pub(crate) fn test(args: &TestArgs) -> TestSettings {
         power: args.power,
         seed: args.table.seed,
     }
+}
+
+/// Where to compute, if it is built in. Also says so where the environment asks for kernels that are not there.
+pub(crate) fn device(name: DeviceName) -> Result<Device> {
+    let device = match name {
+        DeviceName::Cpu => device::cpu(),
+        DeviceName::Cuda => device::cuda()?,
+        DeviceName::Wgpu => device::wgpu()?,
+    };
+    device::name(&device)?;
+    Ok(device)
 }
 
 /// The classifier of `--features`.

@@ -69,6 +69,7 @@ pub fn run_tests(
     progress: &mut dyn Progress,
 ) -> Result<Option<Vec<TestDraw>>, ReproduceError> {
     let draws = overrides.seeds.unwrap_or(TEST_DRAWS);
+    let device = overrides.device();
     let folder = out.join(&experiment.name).join(FOLDER);
     let source = Source::read(experiment, data)?;
     experiment.check_classes(source.n_classes())?;
@@ -92,6 +93,7 @@ pub fn run_tests(
                         settings: &settings,
                         folds: &folds,
                         protocol: Protocol::Real,
+                        device: &device,
                         stop,
                         cross_fitted: OnceCell::new(),
                     };

@@ -7,9 +7,10 @@ use mnar::Labels;
 use mnar::crossfit::FoldPlan;
 use mnar_train::consistency::{Consistency, Imputation};
 use mnar_train::crossfit::{CrossFit, CrossFitted as FoldScores};
+use mnar_train::device::Device;
 use mnar_train::mechanism::Method;
 use mnar_train::model::Network;
-use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Trained, Validation, device, logits, train};
+use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Trained, Validation, logits, train};
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
@@ -134,6 +135,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) settings: &'a TrainSettings,
     pub(crate) folds: &'a TrainSettings,
     pub(crate) protocol: Protocol,
+    pub(crate) device: &'a Device,
     pub(crate) stop: &'a AtomicBool,
     /// Of the last cross-fit: three methods rest on it.
     pub(crate) cross_fitted: OnceCell<CrossFitted>,
@@ -258,7 +260,7 @@ impl Setting<'_> {
             stop: Some(self.stop),
         };
         let shape = masked.train.shape();
-        let network = self.experiment.network.build(shape, masked.labels.n_classes(), settings.seed, &device::cpu())?;
+        let network = self.experiment.network.build(shape, masked.labels.n_classes(), settings.seed, self.device)?;
         let trained = train(network, &job, observer)?;
         Ok((trained.ended != Ended::Interrupted).then_some(trained))
     }
@@ -277,11 +279,10 @@ impl Setting<'_> {
     ) -> Result<Option<(FoldScores, FoldPlan)>, ReproduceError> {
         let labels: &Labels = &self.masked.labels;
         let plan = FoldPlan::for_labels(labels, 5, self.folds.seed)?;
-        let device = device::cpu();
         let folds = CrossFit {
             architecture: &self.experiment.network,
             settings: self.folds,
-            device: &device,
+            device: self.device,
             beyond: Some(&self.masked.test),
             stop: Some(self.stop),
         };

@@ -6,6 +6,7 @@ use crate::experiment::{Experiment, Protocol};
 use crate::method::{Candidate, Learnt, Setting};
 use mnar::Phi;
 use mnar_data::AtomicFile;
+use mnar_train::device::Device;
 use mnar_train::{Observer, TrainSettings, device, weighted_scores};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ pub struct Overrides {
     pub seeds: Option<u64>,
     /// Epochs.
     pub epochs: Option<usize>,
+    /// Where to compute; the CPU without.
+    pub device: Option<Device>,
+}
+
+impl Overrides {
+    pub(crate) fn device(&self) -> Device {
+        self.device.clone().unwrap_or_else(device::cpu)
+    }
 }
 
 /// Hears how it goes on.
@@ -108,6 +117,7 @@ pub fn run(
 ) -> Result<Option<Vec<Outcome>>, ReproduceError> {
     let methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
     let seeds = overrides.seeds.unwrap_or(experiment.seeds);
+    let device = overrides.device();
     let folder = out.join(&experiment.name).join(protocol.name());
     let source = Source::read(experiment, data)?;
     experiment.check_classes(source.n_classes())?;
@@ -123,6 +133,7 @@ pub fn run(
             settings: &settings,
             folds: &folds,
             protocol,
+            device: &device,
             stop,
             cross_fitted: OnceCell::new(),
         };
@@ -172,7 +183,7 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
         labelled: counts,
         chosen_epoch: learnt.chosen_epoch,
         seconds,
-        computed_on: device::name(&device::cpu())?,
+        computed_on: device::name(setting.device)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: setting.settings.clone(),
         folds: method.sees_labelled_only().then(|| setting.folds.clone()),

@@ -2,7 +2,7 @@
 
 use crate::error::TrainError;
 use crate::layers::{cpu_kernels, is_cpu};
-use burn::tensor::Device;
+pub use burn::tensor::Device;
 
 /// The CPU, with gradients.
 pub fn cpu() -> Device {

@@ -1,5 +1,6 @@
 //! `mnar reproduce`.
 
+use super::DeviceName;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -44,6 +45,10 @@ pub(crate) struct ReproduceArgs {
     /// or --seeds), in place of the table
     #[arg(long, conflicts_with_all = ["methods", "protocol"])]
     pub(crate) test: bool,
+
+    /// Where to compute
+    #[arg(long, value_enum, default_value_t = DeviceName::Cpu)]
+    pub(crate) device: DeviceName,
 
     /// Where results are kept
     #[arg(long, value_name = "DIR", default_value = "reproduce")]

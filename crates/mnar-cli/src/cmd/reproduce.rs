@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::args::{ProtocolName, ReproduceArgs};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output::progress_bar;
+use crate::plan;
 use anyhow::{Result, bail};
 use indicatif::ProgressBar;
 use mnar_data::AtomicFile;
@@ -11,16 +12,16 @@ use mnar_report::TextTable;
 use mnar_reproduce::{Candidate, Experiment, Overrides, Progress, Protocol, draw_all, page, run as reproduce};
 use mnar_reproduce::{Summary, results, short_table, summarise, write_figures};
 use mnar_reproduce::{run_tests, test_table};
-use mnar_train::{Observer, device};
+use mnar_train::Observer;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
     if let (Some(name), Some(data)) = (&args.experiment, &args.data) {
         let experiment = Experiment::find(name)?;
-        device::name(&device::cpu())?;
+        let device = Some(plan::device(args.device)?);
         let methods = args.methods.as_ref().map(|names| candidates(names)).transpose()?;
-        let overrides = Overrides { methods, seeds: args.seeds, epochs: args.epochs };
+        let overrides = Overrides { methods, seeds: args.seeds, epochs: args.epochs, device };
         let protocol = match args.protocol {
             ProtocolName::Paper => Protocol::Paper,
             ProtocolName::Real => Protocol::Real,

@@ -4,14 +4,15 @@ mod progress;
 mod resolve;
 
 use crate::Outcome;
-use crate::args::{DataArgs, DeviceName, FitArgs, FitOptions, Format};
+use crate::args::{DataArgs, FitArgs, FitOptions, Format};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output;
+use crate::plan;
 use anyhow::{Context as _, Result, bail};
 use mnar_data::{AtomicFile, Inputs, ReadOptions, read_dataset};
 use mnar_report::Report;
+use mnar_train::Encoding;
 use mnar_train::fit::{FitSettings, Origin, Place, fit};
-use mnar_train::{Encoding, device};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -51,13 +52,7 @@ pub(crate) fn run_in(args: &FitArgs, folder: &Path, origin: Origin, stop: &Atomi
     };
     let options = args.options.clone().or(file);
     check_folder(folder, args.resume)?;
-    let device = match args.device {
-        DeviceName::Cpu => device::cpu(),
-        DeviceName::Cuda => device::cuda()?,
-        DeviceName::Wgpu => device::wgpu()?,
-    };
-    // Also says so, before anything is read, where the environment asks for kernels that are not there.
-    device::name(&device)?;
+    let device = plan::device(args.device)?;
     let dataset = read_dataset(&args.data.data, &read_options(&args.data)?)?;
     if !dataset.skipped.is_empty() && !args.quiet {
         let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();
