@@ -7,11 +7,14 @@
 
 use super::chi_square_p;
 use crate::error::Error;
+use crate::posteriors::Posteriors;
 use crate::rows::{Rows, Sample};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::{DMatrix, DVector};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::ops::Range;
 
 /// The outcome of the over-identification test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,13 +86,34 @@ fn top<'a>(row: impl Iterator<Item = &'a f64>) -> (usize, f64) {
     row.enumerate().fold((0, f64::NEG_INFINITY), |best, (j, &p)| if p > best.1 { (j, p) } else { best })
 }
 
+/// Rows that are summed by one thread at a time. Blocks are added in their order, so threads do not change the sums.
+const BLOCK: usize = 1 << 14;
+
+fn in_blocks<T: Send>(n: usize, sum: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    let starts: Vec<usize> = (0..n).step_by(BLOCK).collect();
+    starts.into_par_iter().map(|start| sum(start..(start + BLOCK).min(n))).collect()
+}
+
+/// The probabilities of row `i`, and its extra moments.
+fn moments(
+    posteriors: &Posteriors,
+    i: usize,
+    h: &impl Fn(&[f64], &mut [f64]),
+    row: &mut DVector<f64>,
+    values: &mut DVector<f64>,
+) {
+    row.iter_mut().zip(posteriors.row(i)).for_each(|(value, p)| *value = *p);
+    values.fill(0.0);
+    h(row.as_slice(), values.as_mut_slice());
+}
+
 struct Misfit {
     residual: DVector<f64>,
     covariance: DMatrix<f64>,
 }
 
 impl Misfit {
-    fn new(sample: &Sample<'_>, extra: usize, h: impl Fn(&[f64], &mut [f64])) -> Result<Self, Error> {
+    fn new(sample: &Sample<'_>, extra: usize, h: impl Fn(&[f64], &mut [f64]) + Sync) -> Result<Self, Error> {
         let (posteriors, labels) = (sample.posteriors(), sample.labels());
         let (n, k) = (labels.len(), sample.n_classes());
         let tally = Tally::of(sample)?;
@@ -107,41 +131,49 @@ impl Misfit {
         let mu = DVector::from_iterator(k, tally.unlabelled_mass.iter().map(|mass| mass / n_u));
         let w = &inverse * mu;
 
-        let mut moments = DMatrix::zeros(n, extra);
-        let mut by_class = DMatrix::zeros(extra, k);
-        let mut unlabelled = DVector::zeros(extra);
-        let (mut row, mut values) = (vec![0.0; k], vec![0.0; extra]);
-        for i in 0..n {
-            row.iter_mut().zip(posteriors.row(i)).for_each(|(value, p)| *value = *p);
-            values.fill(0.0);
-            h(&row, &mut values);
-            for (e, &value) in values.iter().enumerate() {
-                moments[(i, e)] = value;
+        let first = in_blocks(n, |rows| {
+            let mut by_class = DMatrix::zeros(extra, k);
+            let mut unlabelled = DVector::zeros(extra);
+            let (mut row, mut values) = (DVector::zeros(k), DVector::zeros(extra));
+            for i in rows {
+                moments(posteriors, i, &h, &mut row, &mut values);
                 match labels.get(i) {
-                    Some(class) => by_class[(e, class.index())] += value / n_l,
-                    None => unlabelled[e] += value / n_u,
+                    Some(class) => by_class.column_mut(class.index()).axpy(1.0 / n_l, &values, 1.0),
+                    None => unlabelled.axpy(1.0 / n_u, &values, 1.0),
                 }
             }
-        }
+            (by_class, unlabelled)
+        });
+        let (by_class, unlabelled) = first
+            .into_iter()
+            .fold((DMatrix::zeros(extra, k), DVector::zeros(extra)), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         let residual = &unlabelled - &by_class * &w;
         let b = by_class * inverse;
+        let second = in_blocks(n, |rows| {
+            let mut covariance = DMatrix::zeros(extra, extra);
+            let mut means = [DVector::zeros(extra), DVector::zeros(extra)];
+            let (mut row, mut influence) = (DVector::zeros(k), DVector::zeros(extra));
+            for i in rows {
+                moments(posteriors, i, &h, &mut row, &mut influence);
+                influence.gemv(-1.0, &b, &row, 1.0);
+                let (side, size) = match labels.get(i) {
+                    Some(class) => {
+                        influence *= w[class.index()];
+                        (0, n_l)
+                    }
+                    None => (1, n_u),
+                };
+                covariance.ger(1.0 / (size * size), &influence, &influence, 1.0);
+                means[side].axpy(1.0 / size, &influence, 1.0);
+            }
+            (covariance, means)
+        });
         let mut covariance = DMatrix::zeros(extra, extra);
         let mut means = [DVector::zeros(extra), DVector::zeros(extra)];
-        let mut influence = DVector::zeros(extra);
-        for i in 0..n {
-            for e in 0..extra {
-                let fitted: f64 = (0..k).map(|j| b[(e, j)] * posteriors.column(j)[i]).sum();
-                influence[e] = moments[(i, e)] - fitted;
-            }
-            let (side, size) = match labels.get(i) {
-                Some(class) => {
-                    influence *= w[class.index()];
-                    (0, n_l)
-                }
-                None => (1, n_u),
-            };
-            covariance.ger(1.0 / (size * size), &influence, &influence, 1.0);
-            means[side] += &influence / size;
+        for (part, [labelled, unlabelled]) in second {
+            covariance += part;
+            means[0] += labelled;
+            means[1] += unlabelled;
         }
         covariance -= &means[0] * means[0].transpose() / n_l;
         covariance -= &means[1] * means[1].transpose() / n_u;
