@@ -65,7 +65,8 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : the classes.
-    mechanism_ : the fitted :class:`LabelMechanism`; None where no label is missing.
+    mechanism_ : the fitted :class:`LabelMechanism`; None where no label is missing. Its folds are stratified, for the sake of
+        rare classes, so the test in its report is cautious: :func:`mcar_test` wants folds drawn without a look at labels.
     estimator_ : the base classifier, fitted on all rows.
     n_rounds_ : rounds with imputed rows that were kept.
     log_loss_path_ : out-of-fold log-loss, labelled rows weighted by 1/phi, after each round tried.
