@@ -72,7 +72,23 @@ impl Options {
     }
 }
 
-/// Rows as they came from Python.
+/// Probabilities, codes of classes, names of classes, and folds if any: a tuple in Python.
+#[derive(FromPyObject)]
+pub(crate) struct Table<'py>(
+    Probabilities<'py>,
+    PyReadonlyArray1<'py, i64>,
+    Vec<String>,
+    Option<PyReadonlyArray1<'py, i64>>,
+);
+
+impl Table<'_> {
+    fn rows(&self, py: Python<'_>) -> PyResult<Rows<'_>> {
+        let folds = self.3.as_ref().map(|folds| slice(py, "the folds", folds)).transpose()?;
+        Ok(Rows { proba: self.0.view(), codes: slice(py, "the labels", &self.1)?, names: self.2.clone(), folds })
+    }
+}
+
+/// The same as views that another thread may read.
 struct Rows<'a> {
     proba: View<'a>,
     codes: &'a [i64],
@@ -103,17 +119,10 @@ impl Checked {
 
 /// Estimates phi: what `mnar estimate --format json` prints, the text for people, and the seconds it took.
 #[pyfunction]
-#[pyo3(signature = (proba, codes, names, folds, options))]
-pub(crate) fn estimate(
-    py: Python<'_>,
-    proba: Probabilities<'_>,
-    codes: PyReadonlyArray1<'_, i64>,
-    names: Vec<String>,
-    folds: Option<PyReadonlyArray1<'_, i64>>,
-    options: &str,
-) -> PyResult<(String, String, f64)> {
+#[pyo3(signature = (table, options))]
+pub(crate) fn estimate(py: Python<'_>, table: Table<'_>, options: &str) -> PyResult<(String, String, f64)> {
     let (settings, kind) = Options::parse(py, options)?;
-    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let rows = table.rows(py)?;
     let found = interruptible(py, move |stop| {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
@@ -128,20 +137,16 @@ pub(crate) fn estimate(
 
 /// Writes the page of an estimate.
 #[pyfunction]
-#[pyo3(signature = (proba, codes, names, folds, options, title, path))]
-#[allow(clippy::too_many_arguments)] // the signature of a function in Python
+#[pyo3(signature = (table, options, title, path))]
 pub(crate) fn page(
     py: Python<'_>,
-    proba: Probabilities<'_>,
-    codes: PyReadonlyArray1<'_, i64>,
-    names: Vec<String>,
-    folds: Option<PyReadonlyArray1<'_, i64>>,
+    table: Table<'_>,
     options: &str,
     title: String,
     path: Option<PathBuf>,
 ) -> PyResult<String> {
     let (settings, kind) = Options::parse(py, options)?;
-    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let rows = table.rows(py)?;
     let html = interruptible(py, move |stop| -> anyhow::Result<String> {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
@@ -179,15 +184,8 @@ struct TestOptions {
 
 /// Tests whether labels are informative: what `mnar test --format json` prints, and the text for people.
 #[pyfunction]
-#[pyo3(signature = (proba, codes, names, folds, options))]
-pub(crate) fn test(
-    py: Python<'_>,
-    proba: Probabilities<'_>,
-    codes: PyReadonlyArray1<'_, i64>,
-    names: Vec<String>,
-    folds: Option<PyReadonlyArray1<'_, i64>>,
-    options: &str,
-) -> PyResult<(String, String)> {
+#[pyo3(signature = (table, options))]
+pub(crate) fn test(py: Python<'_>, table: Table<'_>, options: &str) -> PyResult<(String, String)> {
     let options: TestOptions = serde_json::from_str(options)
         .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))?;
     let kind: PosteriorKind = word(py, "posterior", &options.posterior)?;
@@ -201,7 +199,7 @@ pub(crate) fn test(
         power: options.power,
         seed: options.seed,
     };
-    let rows = rows(py, &proba, &codes, names, folds.as_ref())?;
+    let rows = table.rows(py)?;
     let found = interruptible(py, move |stop| {
         let checked = rows.checked(kind)?;
         let found = settings.run(&checked.given(), stop)?;
@@ -269,17 +267,6 @@ pub(crate) fn risk_weights<'py>(
     let ell: Vec<f64> = codes.iter().map(|&code| weights.ell(class(code))).collect();
     let h: Vec<f64> = codes.iter().map(|&code| weights.h(class(code))).collect();
     Ok((PyArray1::from_vec(py, ell), PyArray1::from_vec(py, h)))
-}
-
-fn rows<'a>(
-    py: Python<'_>,
-    proba: &'a Probabilities<'_>,
-    codes: &'a PyReadonlyArray1<'_, i64>,
-    names: Vec<String>,
-    folds: Option<&'a PyReadonlyArray1<'_, i64>>,
-) -> PyResult<Rows<'a>> {
-    let folds = folds.map(|folds| slice(py, "the folds", folds)).transpose()?;
-    Ok(Rows { proba: proba.view(), codes: slice(py, "the labels", codes)?, names, folds })
 }
 
 /// A calibration that is only applied; what it was like on the labelled rows is not asked of it.

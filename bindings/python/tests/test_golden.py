@@ -15,8 +15,9 @@ TOLERANCE = 1e-7
 
 
 def close(ours, theirs, what):
-    if theirs is None or ours is None:
+    if theirs is None:
         return
+    assert ours is not None, what
     theirs = np.array([np.nan if value is None else value for value in theirs], dtype=float)
     ours = np.asarray(ours, dtype=float)
     known = ~np.isnan(theirs)

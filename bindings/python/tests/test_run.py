@@ -67,7 +67,7 @@ def test_polars(frame, tmp_path):
     ("options", "message"),
     [
         ({"label": "tumor"}, "tumou?r"),
-        ({"label": "tumour", "epoch": 3}, "--epoch"),
+        ({"label": "tumour", "epoch": 3}, "`epoch`"),
         ({"label": "tumour", "epochs": "many"}, "many"),
         ({"label": "tumour", "method": "magic"}, "magic"),
         ({"label": "tumour", "ignore": ["nothing"]}, "nothing"),
@@ -77,6 +77,16 @@ def test_wrong_options(frame, tmp_path, options, message):
     with pytest.raises(mnar.MnarError, match=message):
         mnar.fit(frame, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
+
+
+def test_errors_speak_of_the_table_and_of_keywords(frame, tmp_path):
+    spoilt = frame.assign(x1=frame["x1"].astype(object))
+    spoilt.loc[3, "x1"] = "high"
+    with pytest.raises(mnar.RunError, match=r"^the table: row 4, column `x1`.*`missing='high'`"):
+        mnar.fit(spoilt, label="tumour", out=tmp_path / "run", **QUICK)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(mnar.RunError, match="is a file, but the run needs a folder; choose another one with `out`"):
+        mnar.fit(frame, label="tumour", out=tmp_path / "file", **QUICK)
 
 
 def test_wrong_data(tmp_path):

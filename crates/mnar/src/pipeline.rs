@@ -71,19 +71,12 @@ impl Pipeline {
         let (bcts, posteriors) = match self.calibration {
             None => (None, raw.clone()),
             Some(calibration) => {
-                let bcts = calibration.fit(&with_weights(Sample::new(&raw, labels)?, weights)?)?;
+                let bcts = calibration.fit(&Sample::new(&raw, labels)?.with_weights(weights)?)?;
                 let posteriors = bcts.apply(&raw)?;
                 (Some(bcts), posteriors)
             }
         };
-        let estimate = self.estimator.estimate(&with_weights(Sample::new(&posteriors, labels)?, weights)?)?;
+        let estimate = self.estimator.estimate(&Sample::new(&posteriors, labels)?.with_weights(weights)?)?;
         Ok(PipelineFit { plan, raw, bcts, posteriors, estimate })
-    }
-}
-
-fn with_weights<'a>(sample: Sample<'a>, weights: Option<&'a [f64]>) -> Result<Sample<'a>, Error> {
-    match weights {
-        Some(weights) => sample.weighted(weights),
-        None => Ok(sample),
     }
 }

@@ -128,6 +128,14 @@ impl<'a> Sample<'a> {
         Ok(Self { posteriors, labels, weights: None })
     }
 
+    /// The same rows, weighted if there are weights.
+    pub(crate) fn with_weights(self, weights: Option<&'a [f64]>) -> Result<Self, Error> {
+        match weights {
+            Some(weights) => self.weighted(weights),
+            None => Ok(self),
+        }
+    }
+
     /// The same rows, each counted `weights[i]` times (zero leaves a row out).
     pub fn weighted(mut self, weights: &'a [f64]) -> Result<Self, Error> {
         if weights.len() != self.labels.len() {

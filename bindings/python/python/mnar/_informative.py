@@ -88,9 +88,7 @@ def mcar_test(
     >>> mcar_test(proba, np.where(u < np.where(truth == 1, 0.5, 0.1), truth, -1)).reject
     True
     """
-    labels = _inputs.labels(y, classes)
-    array = _inputs.probabilities(proba, labels.classes)
-    _inputs.check_lengths(array, labels)
+    array, labels, held_out = _inputs.rows(proba, y, fold, classes)
     options = {
         "method": str(method),
         "posterior": str(posterior),
@@ -102,8 +100,7 @@ def mcar_test(
         "power": None if power is None else _inputs.number(power, "power"),
         "seed": _inputs.count(seed, "seed"),
     }
-    rows = (array, labels.codes, labels.names, _inputs.folds(fold, len(array)))
-    text, words = _native.test(*rows, json.dumps(options))
+    text, words = _native.test((array, labels.codes, labels.names, held_out), json.dumps(options))
     found = {"version": _native.__version__, **json.loads(text)}
     _inputs.warn(found["warnings"])
     return McarTestResult(

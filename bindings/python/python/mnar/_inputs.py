@@ -187,6 +187,14 @@ def folds(fold: Any, n: int) -> NDArray[np.int64] | None:
     return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
+def rows(proba: Any, y: Any, fold: Any, classes: Any) -> tuple[NDArray[Any], Labels, NDArray[np.int64] | None]:
+    """Probabilities, labels and folds of the same rows."""
+    given = labels(y, classes)
+    array = probabilities(proba, given.classes)
+    check_lengths(array, given)
+    return array, given, folds(fold, len(array))
+
+
 def warn(messages: list[str], stacklevel: int = 3) -> None:
     """Passes warnings on."""
     for message in messages:

@@ -113,10 +113,7 @@ class LabelMechanism(BaseEstimator):
         classes : array of shape (n_classes,), optional
             The classes of the columns; by default those of y, sorted.
         """
-        labels = _inputs.labels(y, classes)
-        array = _inputs.probabilities(proba, labels.classes)
-        _inputs.check_lengths(array, labels)
-        self._fit_labels(array, labels, _inputs.folds(fold, len(array)))
+        self._fit_labels(*_inputs.rows(proba, y, fold, classes))
         _inputs.warn(self.found_["warnings"])
         return self
 
@@ -124,10 +121,11 @@ class LabelMechanism(BaseEstimator):
         self, array: NDArray[Any], labels: _inputs.Labels, folds: NDArray[np.int64] | None
     ) -> LabelMechanism:
         options = self._options()
-        found, text, self._seconds = _native.estimate(array, labels.codes, labels.names, folds, options)
+        table = (array, labels.codes, labels.names, folds)
+        found, text, self._seconds = _native.estimate(table, options)
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
-        self._rows = (array, labels.codes, labels.names, folds, options)
+        self._rows = (table, options)
         self.classes_ = labels.classes
         self.n_features_in_ = array.shape[1]
         self.phi_ = _numbers(self.found_["phi"])
@@ -165,6 +163,7 @@ class LabelMechanism(BaseEstimator):
         check_is_fitted(self)
         if self._rows is None:
             raise InputError("the rows were left behind when this object was saved; fit it again for a report")
+        # Estimates once more from the same rows and seed: to keep the rows costs nothing, to keep all results a copy of them.
         _native.page(*self._rows, title, path)
 
     def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:

@@ -6,21 +6,11 @@ from numpy.typing import NDArray
 
 __version__: str
 
-def estimate(
-    proba: NDArray[Any], codes: NDArray[np.int64], names: list[str], folds: NDArray[np.int64] | None, options: str
-) -> tuple[str, str, float]: ...
-def page(
-    proba: NDArray[Any],
-    codes: NDArray[np.int64],
-    names: list[str],
-    folds: NDArray[np.int64] | None,
-    options: str,
-    title: str,
-    path: str | PathLike[str] | None,
-) -> str: ...
-def test(
-    proba: NDArray[Any], codes: NDArray[np.int64], names: list[str], folds: NDArray[np.int64] | None, options: str
-) -> tuple[str, str]: ...
+Table = tuple[NDArray[Any], NDArray[np.int64], list[str], NDArray[np.int64] | None]
+
+def estimate(table: Table, options: str) -> tuple[str, str, float]: ...
+def page(table: Table, options: str, title: str, path: str | PathLike[str] | None) -> str: ...
+def test(table: Table, options: str) -> tuple[str, str]: ...
 def reweigh(
     proba: NDArray[Any],
     posterior: str,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._errors import InputError
+from ._errors import InputError, MnarError
 
 
 class Run:
@@ -50,7 +53,8 @@ class Run:
             source = _as_file(data, Path(scratch) / "new.csv")
             target = Path(scratch) / "predictions.csv" if output is None else Path(output)
             words = [fspath(self.folder), fspath(source), "--output", fspath(target), *_words(options)]
-            _native.predict(words)
+            with _in_words_of_python(source if source.parent == Path(scratch) else None):
+                _native.predict(words)
             if output is not None:
                 return None
             try:
@@ -110,8 +114,25 @@ def fit(
             words += ["--out", fspath(out)]
         if quiet:
             words.append("--quiet")
-        folder, found, html = _native.fit(words + _words(options), "a table in memory" if is_table else None)
+        with _in_words_of_python(source if is_table else None):
+            folder, found, html = _native.fit(words + _words(options), "a table in memory" if is_table else None)
     return Run(folder, json.loads(found), html)
+
+
+@contextmanager
+def _in_words_of_python(scratch: Path | None) -> Iterator[None]:
+    """Errors that speak of a table, not of the file it was written to, and of keywords, not of flags."""
+    try:
+        yield
+    except MnarError as error:
+        text = str(error) if scratch is None else str(error).replace(fspath(scratch), "the table")
+        text = re.sub(r"`--([a-z-]+) ([^`]+)`", lambda found: f"`{_keyword(found[1])}={found[2]!r}`", text)
+        text = re.sub(r"--([a-z][a-z-]+)", lambda found: f"`{_keyword(found[1])}`", text)
+        raise type(error)(text) from None
+
+
+def _keyword(flag: str) -> str:
+    return flag.replace("-", "_")
 
 
 def _as_file(data: Any, path: Path) -> Path:

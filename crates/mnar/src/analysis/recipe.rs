@@ -173,28 +173,16 @@ impl Recipe {
         labels: &Labels,
         weights: Option<&[f64]>,
     ) -> Result<(PhiEstimate, Option<(Bcts, Posteriors)>), Error> {
+        let sample = Sample::new(posteriors, labels)?.with_weights(weights)?;
         let Some(calibration) = self.calibration else {
-            return Ok((self.estimate(&weighted(posteriors, labels, weights)?)?, None));
+            return Ok((self.estimate(&sample)?, None));
         };
-        let sample = weighted(posteriors, labels, weights)?;
         // A class without labels is better reported as such than by a calibration that chases it.
         Tally::of(&sample)?;
         let bcts = calibration.fit(&sample)?;
         let calibrated = bcts.apply(posteriors)?;
-        let estimate = self.estimate(&weighted(&calibrated, labels, weights)?)?;
+        let estimate = self.estimate(&Sample::new(&calibrated, labels)?.with_weights(weights)?)?;
         Ok((estimate, Some((bcts, calibrated))))
-    }
-}
-
-fn weighted<'a>(
-    posteriors: &'a Posteriors,
-    labels: &'a Labels,
-    weights: Option<&'a [f64]>,
-) -> Result<Sample<'a>, Error> {
-    let sample = Sample::new(posteriors, labels)?;
-    match weights {
-        Some(weights) => sample.weighted(weights),
-        None => Ok(sample),
     }
 }
 

@@ -151,6 +151,9 @@ fn default_folder(data: &Path) -> PathBuf {
 }
 
 fn check_folder(folder: &Path, resume: bool) -> Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("{} is a file, but the run needs a folder; choose another one with --out", folder.display());
+    }
     let there = folder.join(SETTINGS).exists();
     if folder.join("report.json").exists() {
         bail!("{} holds a finished run; choose another folder with --out", folder.display());
