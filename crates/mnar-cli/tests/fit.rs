@@ -36,6 +36,33 @@ fn clinic(rows: usize, seed: u64) -> String {
     text
 }
 
+/// A class of which every row is labelled is at the bound phi = 1: it has an interval, and its report is read again.
+#[test]
+fn a_class_that_is_always_labelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let mut text = String::from("a,b,state\n");
+    for _ in 0..900 {
+        let (name, centre, labelled) =
+            [("well", [0.0, 0.0], 0.1), ("ill", [6.0, 0.0], 0.4), ("dead", [0.0, 9.0], 1.0)][rng.random_range(0..3)];
+        let [a, b] = centre.map(|centre| centre + rng.random::<f64>());
+        let label = if rng.random::<f64>() < labelled { name } else { "" };
+        writeln!(text, "{a:.3},{b:.3},{label}").unwrap();
+    }
+    std::fs::write(folder.path().join("t.csv"), text).unwrap();
+    let quick = ["--epochs", "2", "--replicates", "0", "--quiet", "--out", "run"];
+    let run = mnar(folder.path()).args(["fit", "t.csv", "--label", "state"]).args(quick).assert().success();
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(!text.contains("hardly tell apart"), "{text}");
+    let report = std::fs::read(folder.path().join("run/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!((&report["classes"][0], report["phi"][0].as_f64()), (&"dead".into(), Some(1.0)));
+    assert!(report["phi_se"][0].is_null());
+    let [lower, upper] = [0, 1].map(|end| report["phi_ci95"][0][end].as_f64().unwrap());
+    assert!(lower > 0.95 && lower < 1.0 && upper == 1.0, "{lower} {upper}");
+    mnar(folder.path()).args(["report", "run"]).assert().success();
+}
+
 const QUICK: [&str; 6] = ["--epochs", "30", "--replicates", "20", "--quiet", "--seed=3"];
 
 #[test]

@@ -101,7 +101,9 @@ fn sentence(found: &Findings) -> String {
         (Some(intervals), Some(most), Some(least)) if intervals[most].0 > intervals[least].1 => {
             "; their 95% intervals do not overlap"
         }
-        (Some(_), ..) => "; their 95% intervals overlap, so test before believing it",
+        (Some(intervals), Some(most), Some(least)) if intervals[most].0 <= intervals[least].1 => {
+            "; their 95% intervals overlap, so test before believing it"
+        }
         _ => "",
     };
     format!("Class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`{apart}.")

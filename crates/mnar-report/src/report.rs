@@ -3,6 +3,7 @@
 use mnar::Sample;
 use mnar::calibrate::Bcts;
 use mnar::diagnose::{Identifiability, ReliabilityBin, SensitivityPoint, reliability};
+use mnar::nullable;
 use mnar::test::{SelfMaskingCheck, TestResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,13 +37,19 @@ pub struct Report {
     pub labelled_per_class: Vec<usize>,
     /// P(labelled | class), by cross-fitting.
     pub phi: Vec<f64>,
-    /// Its standard errors.
+    /// Its standard errors; null at the bound 1.
+    #[serde(default, deserialize_with = "nullable::numbers")]
+    #[schemars(with = "Option<Vec<Option<f64>>>")]
     pub phi_se: Option<Vec<f64>>,
-    /// Its intervals.
+    /// Its intervals; null at the bound 1 where there is none.
+    #[serde(default, deserialize_with = "nullable::intervals")]
+    #[schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>")]
     pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// P(class).
     pub prevalence: Vec<f64>,
     /// Its intervals.
+    #[serde(default, deserialize_with = "nullable::intervals")]
+    #[schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>")]
     pub prevalence_ci95: Option<Vec<(f64, f64)>>,
     /// How intervals were made.
     pub interval: IntervalKind,

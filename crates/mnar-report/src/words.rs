@@ -111,17 +111,13 @@ impl Report {
             }
             IntervalKind::None => "",
         };
-        let range = ratio.zip(self.phi_ci95.as_ref()).map(|((most, least, _), intervals)| {
-            let of =
-                |name: &str| self.classes.iter().position(|class| class == name).map_or((0.0, 1.0), |k| intervals[k]);
-            let (most_ci, least_ci) = (of(&most), of(&least));
-            format!(
-                " Of `{most}`, {} to {} are labelled; of `{least}`, {} to {} (95% intervals).",
-                share(most_ci.0),
-                share(most_ci.1),
-                share(least_ci.0),
-                share(least_ci.1)
-            )
+        let range = ratio.zip(self.phi_ci95.as_ref()).and_then(|((most, least, _), intervals)| {
+            let of = |name: &str| {
+                let (low, high) = intervals[self.classes.iter().position(|class| class == name)?];
+                (low.is_finite() && high.is_finite()).then(|| format!("{} to {}", share(low), share(high)))
+            };
+            let (of_most, of_least) = (of(&most)?, of(&least)?);
+            Some(format!(" Of `{most}`, {of_most} are labelled; of `{least}`, {of_least} (95% intervals)."))
         });
         format!("{}.{} {intervals}", sentence_of(result), range.unwrap_or_default())
     }

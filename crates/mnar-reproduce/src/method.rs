@@ -305,7 +305,7 @@ impl Setting<'_> {
         let log_phi: Array1<f64> = phi.iter().map(|phi| phi.ln()).collect();
         let test = shifted.beyond.expect("test rows were scored");
         let test_scores = test.view().mapv(|p| p.max(f64::MIN_POSITIVE).ln()) - &log_phi;
-        let phi_ci95 = shifted.estimate.conf_int(0.95);
+        let phi_ci95 = shifted.phi_ci95;
         Ok(Some(CrossFitted { phi, phi_ci95, targets, test_scores, seconds: start.elapsed().as_secs_f64() }))
     }
 }

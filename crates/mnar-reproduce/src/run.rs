@@ -34,8 +34,9 @@ pub struct Outcome {
     pub accuracy_per_class: Vec<f64>,
     /// As estimated.
     pub phi: Vec<f64>,
-    /// 95% intervals, where the method has them: from the information, taking the networks as given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// 95% intervals, where the method has them: from the information, or by profile likelihood where phi is at its
+    /// bound 1, taking the networks as given.
+    #[serde(default, deserialize_with = "mnar::nullable::intervals", skip_serializing_if = "Option::is_none")]
     pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// As the labels were hidden.
     pub true_phi: Vec<f64>,

@@ -12,6 +12,7 @@ use burn::tensor::Device;
 use mnar::calibrate::Calibration;
 use mnar::crossfit::FoldPlan;
 use mnar::estimate::{Estimator, LabelShift, PhiEstimate};
+use mnar::interval::{ProfileOf, information_intervals};
 use mnar::{Labels, PosteriorKind, Posteriors, Sample};
 use ndarray::Array2;
 use std::sync::atomic::AtomicBool;
@@ -48,6 +49,8 @@ pub struct CrossFitted {
 pub struct LabelShifted {
     /// The mechanism.
     pub estimate: PhiEstimate,
+    /// 95% intervals of its phi, taking the networks as given.
+    pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// [`CrossFitted::ensemble`], calibrated.
     pub ensemble: Posteriors,
     /// [`CrossFitted::beyond`], calibrated.
@@ -59,9 +62,11 @@ impl CrossFitted {
     pub fn label_shift(&self, labels: &Labels) -> Result<LabelShifted, TrainError> {
         let calibration = Calibration::default().fit(&Sample::new(&self.posteriors, labels)?)?;
         let calibrated = calibration.apply(&self.posteriors)?;
-        let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?;
+        let sample = Sample::new(&calibrated, labels)?;
+        let estimate = LabelShift::default().estimate(&sample)?;
+        let phi_ci95 = information_intervals(&sample, ProfileOf::LabelShift, &estimate, 0.95);
         let beyond = self.beyond.as_ref().map(|beyond| calibration.apply(beyond)).transpose()?;
-        Ok(LabelShifted { estimate, ensemble: calibration.apply(&self.ensemble)?, beyond })
+        Ok(LabelShifted { estimate, phi_ci95, ensemble: calibration.apply(&self.ensemble)?, beyond })
     }
 }
 

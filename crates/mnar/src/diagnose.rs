@@ -3,31 +3,30 @@
 
 use crate::error::Error;
 use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
+use crate::labels::Class;
 use crate::mixture::LogMixture;
 use crate::rows::{Rows, Sample};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// How well the classifier tells the classes apart, which is what identifies phi. The fixed-theta Fisher matrix
 /// cannot show it: its label counts alone make it positive definite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identifiability {
-    /// Condition number of the label-shift information, in units of each class's share.
+    /// Condition number of the label-shift information, in units of each class's share; not finite (null) where a
+    /// class has no share.
+    #[serde(deserialize_with = "crate::nullable::number")]
     pub condition: f64,
     /// Smallest singular value of the soft confusion matrix, columns summing to 1: 1 is perfect, 0 is blind.
     pub smallest_singular_value: f64,
-    /// The largest standard error of logit(phi_k) for this classifier and these rows; NaN without a covariance.
-    #[serde(deserialize_with = "nan_where_null")]
+    /// The largest standard error of logit(phi_k) for this classifier and these rows, of the classes that are not at
+    /// the bound 1, where there is none; NaN without a covariance.
+    #[serde(deserialize_with = "crate::nullable::number")]
     pub largest_logit_se: f64,
     /// The verdict.
     pub verdict: Verdict,
-}
-
-/// JSON has no NaN: it is written as null.
-fn nan_where_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// A plain-words verdict on identifiability.
@@ -58,13 +57,18 @@ impl Verdict {
 
     /// Separation (the smallest singular value) decides how much calibration matters, precision what can be said at
     /// all: many rows make up for poor separation, as on five grades of malignancy (0.02, yet intervals of ±25%).
-    fn of(smallest_singular_value: f64, largest_logit_se: f64) -> Self {
+    /// A class at its bound has no precision; with good separation it may well be there, else nothing is known of it.
+    fn of(smallest_singular_value: f64, largest_logit_se: f64, at_bound: bool) -> Self {
         let precision = match largest_logit_se {
             se if se <= 0.35 => Verdict::Good,
             se if se <= 1.0 => Verdict::Weak,
             _ => Verdict::Poor,
         };
-        if precision == Verdict::Good && smallest_singular_value < 0.2 { Verdict::Weak } else { precision }
+        match precision {
+            Verdict::Good | Verdict::Weak if at_bound && smallest_singular_value < 0.2 => Verdict::Poor,
+            Verdict::Good if smallest_singular_value < 0.2 => Verdict::Weak,
+            _ => precision,
+        }
     }
 }
 
@@ -84,11 +88,11 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
     let by_class = DMatrix::from_fn(k, k, |j, c| confusion[(j, c)] / tally.counts[c]);
     let smallest_singular_value = by_class.singular_values().min();
     let largest_logit_se = estimate.standard_errors().map_or(f64::NAN, |se| {
-        let logit_se = se.iter().zip(estimate.phi.as_slice()).map(|(se, phi)| se / (phi * (1.0 - phi)));
-        // A class on the boundary has no standard error, and nothing can be said of its precision.
+        let inside = (0..k).filter(|&class| !estimate.clipped.contains(&Class::from(class)));
+        let logit_se = inside.map(|class| se[class] / (estimate.phi[class] * (1.0 - estimate.phi[class])));
         logit_se.fold(0.0, |max: f64, se| if se.is_nan() { f64::INFINITY } else { max.max(se) })
     });
-    let verdict = Verdict::of(smallest_singular_value, largest_logit_se);
+    let verdict = Verdict::of(smallest_singular_value, largest_logit_se, !estimate.clipped.is_empty());
     Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, verdict })
 }
 

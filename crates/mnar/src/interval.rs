@@ -206,6 +206,29 @@ pub fn profile_interval<R: Rows>(
     Ok((lower, upper))
 }
 
+/// Up to this many numbers are walked over a hundred times or so for the intervals of classes at their bound: seconds.
+const AFFORDABLE: usize = 40_000_000;
+
+/// [`PhiEstimate::conf_int`], and by profile likelihood for classes at the bound 1, which have no normal limit. NaN where
+/// that would take long (many rows, classes and bounds) or does not converge. Conditional on the classifier.
+pub fn information_intervals<R: Rows>(
+    rows: &R,
+    of: ProfileOf,
+    estimate: &PhiEstimate,
+    level: f64,
+) -> Option<Vec<(f64, f64)>> {
+    let mut intervals = estimate.conf_int(level)?;
+    let numbers = estimate.tally.n() as usize * intervals.len() * estimate.clipped.len();
+    if rows.in_memory() && numbers <= AFFORDABLE {
+        for &class in &estimate.clipped {
+            if let Ok(interval) = profile_interval(rows, of, class, level, &Solver::default()) {
+                intervals[class.index()] = interval;
+            }
+        }
+    }
+    Some(intervals)
+}
+
 /// The point between `inside` (deficit < 0) and `outside` (> 0) where the deficit is zero.
 fn bisect(deficit: &impl Fn(f64) -> Result<f64, Error>, mut inside: f64, mut outside: f64) -> Result<f64, Error> {
     for _ in 0..200 {

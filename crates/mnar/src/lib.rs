@@ -43,6 +43,7 @@ pub mod interval;
 pub mod labels;
 pub mod linear;
 mod mixture;
+pub mod nullable;
 pub mod phi;
 pub mod pipeline;
 pub mod posteriors;

@@ -3,8 +3,9 @@
 
 use mnar::calibrate::{Calibrated, Calibration};
 use mnar::crossfit::FoldPlan;
-use mnar::diagnose::{labels_for_power, labels_for_width, sensitivity};
+use mnar::diagnose::{Verdict, identifiability, labels_for_power, labels_for_width, sensitivity};
 use mnar::estimate::{ConfusionInversion, Estimator, KnownPhi, LabelShift, Likelihood, Moments, Shares};
+use mnar::interval::{ProfileOf, information_intervals};
 use mnar::risk::{ipw_risk, ssl_risk};
 use mnar::test::{PermutationTest, likelihood_ratio};
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Sample, Solver};
@@ -82,6 +83,37 @@ fn one_hot_posteriors_give_the_fractions_and_the_g_test() {
 }
 
 /// E over all 2^n masks of eq:IPWestimatorMNAR and eq:drclassical equals the complete-data risk.
+/// All m rows of a class are labelled: its profile likelihood is phi^m, so the interval ends at exp(−χ²/2m). The other
+/// classes keep their normal intervals, and perfect posteriors are not said to confuse anything.
+#[test]
+fn a_class_at_its_bound_has_an_interval() {
+    for (m, others) in [(20usize, [40usize, 100]), (162, [90, 60])] {
+        let (labelled, unlabelled) = (vec![others[0], m, others[1]], vec![900, 0, 300]);
+        for (kind, of) in
+            [(PosteriorKind::Labelled, ProfileOf::LabelShift), (PosteriorKind::Population, ProfileOf::Population)]
+        {
+            let (p, y) = one_hot(&labelled, &unlabelled, kind);
+            let sample = Sample::new(&p, &y).unwrap();
+            let estimate = match of {
+                ProfileOf::LabelShift => LabelShift::default().estimate(&sample).unwrap(),
+                ProfileOf::Population => Likelihood::default().estimate(&sample).unwrap(),
+            };
+            assert_eq!((estimate.phi[1], &estimate.clipped[..]), (1.0, &[Class::from(1)][..]), "{of:?}");
+            let normal = estimate.conf_int(0.95).unwrap();
+            assert!(normal[1].0.is_nan() && normal[1].1.is_nan(), "{of:?}: no normal limit");
+            let intervals = information_intervals(&sample, of, &estimate, 0.95).unwrap();
+            let lower = (-3.841_458_820_694_124 / (2.0 * m as f64)).exp();
+            assert!((intervals[1].0 - lower).abs() < 1e-6, "{of:?}: {} {lower}", intervals[1].0);
+            assert_eq!(intervals[1].1, 1.0, "{of:?}");
+            assert_eq!((intervals[0], intervals[2]), (normal[0], normal[2]), "{of:?}");
+            if kind == PosteriorKind::Labelled {
+                let found = identifiability(&sample, &estimate).unwrap();
+                assert!(found.largest_logit_se.is_finite() && found.verdict == Verdict::Good, "{found:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn both_risks_are_unbiased_over_all_masks() {
     let y: Vec<usize> = vec![0, 1, 2, 0, 1, 2, 2, 0, 1, 2];

@@ -9,7 +9,7 @@ use mnar::calibrate::Calibration;
 use mnar::crossfit::{FoldPlan, cross_fit};
 use mnar::diagnose::{Identifiability, SensitivityPoint, confusion, identifiability, sensitivity};
 use mnar::estimate::{Estimator, LabelShift, PhiEstimate};
-use mnar::interval::Bootstrap;
+use mnar::interval::{Bootstrap, ProfileOf, information_intervals};
 use mnar::pipeline::Pipeline;
 use mnar::test::{PermutationTest, SelfMaskingCheck, TestResult, self_masking_check};
 use mnar::{Posteriors, Sample};
@@ -99,7 +99,7 @@ pub(super) fn run(
         .run(&Sample::new(&raw, labels)?, &plan)?;
     let mut estimation = Estimation {
         phi: estimate.phi.as_slice().to_vec(),
-        phi_ci95: estimate.conf_int(0.95),
+        phi_ci95: information_intervals(&sample, ProfileOf::LabelShift, &estimate, 0.95),
         phi_se: estimate.standard_errors(),
         prevalence_ci95: estimate.prevalence_conf_int(0.95),
         interval: IntervalKind::Information,

@@ -5,7 +5,7 @@ use super::{Given, IntervalAbout, Watch};
 use crate::crossfit::{FoldPlan, cross_fit};
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior};
-use crate::interval::{Bootstrap, ProfileOf, Replicates, profile_interval};
+use crate::interval::{Bootstrap, ProfileOf, Replicates, information_intervals, profile_interval};
 use crate::labels::Class;
 use crate::rows::{Rows, Sample};
 use crate::solver::Solver;
@@ -85,7 +85,11 @@ impl Intervals {
         match method {
             IntervalMethod::Bootstrap => Self::bootstrap(settings, recipe, given, estimate, watch),
             IntervalMethod::Profile => Self::profile(sample, recipe, estimate),
-            IntervalMethod::Auto | IntervalMethod::Information => Ok(Self::information(estimate)),
+            IntervalMethod::Auto | IntervalMethod::Information => {
+                let information = Self::information(estimate);
+                let at_bounds = likelihood(recipe).and_then(|of| information_intervals(sample, of, estimate, LEVEL));
+                Ok(Self { phi: at_bounds.or(information.phi), ..information })
+            }
         }
     }
 
@@ -125,19 +129,22 @@ impl Intervals {
     }
 
     fn profile(sample: &Sample<'_>, recipe: &Recipe, estimate: &PhiEstimate) -> Result<Self, Error> {
-        let of = match recipe.chosen() {
-            Chosen::LabelShift if recipe.prior == SharePrior::None => ProfileOf::LabelShift,
-            Chosen::Likelihood => ProfileOf::Population,
-            _ => {
-                return Err(Error::Settings(
-                    "profile intervals go with the method label-shift (without a prior) or likelihood",
-                ));
-            }
-        };
+        let of = likelihood(recipe).ok_or(Error::Settings(
+            "profile intervals go with the method label-shift (without a prior) or likelihood",
+        ))?;
         let phi = (0..sample.n_classes())
             .map(|k| profile_interval(sample, of, Class::from(k), LEVEL, &Solver::default()))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self { about: IntervalAbout::new(IntervalKind::Profile), phi: Some(phi), ..Self::information(estimate) })
+    }
+}
+
+/// What a recipe maximises, where it is a likelihood.
+fn likelihood(recipe: &Recipe) -> Option<ProfileOf> {
+    match recipe.chosen() {
+        Chosen::LabelShift if recipe.prior == SharePrior::None => Some(ProfileOf::LabelShift),
+        Chosen::Likelihood => Some(ProfileOf::Population),
+        _ => None,
     }
 }
 
