@@ -61,6 +61,12 @@ learning_rate = 0.05
 batch_labelled = 25
 batch_unlabelled = 50
 
+[[goals]]
+measure = "accuracy"
+methods = ["me", "ours"]
+which = "best"
+target = { reach = 1.0 }
+
 [paper]
 me = { accuracy = [90.0, 1.0], loss = 0.3, phi_error = 0.1 }
 "#;
@@ -76,6 +82,7 @@ fn every_method_runs_once_and_the_table_has_the_papers_numbers() {
         let (text, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success() && errors.is_empty(), "{errors}");
         assert!(text.contains("90.00 ±1.00") && text.contains("ours, imputed"), "{text}");
+        assert!(text.contains("goal met: accuracy, the best of ME; ours, weights: at least 1.00%"), "{text}");
         let results = folder.path().join("reproduce/sides").join(protocol);
         let me = std::fs::read_to_string(results.join("me-1.json")).unwrap();
         let me: serde_json::Value = serde_json::from_str(&me).unwrap();

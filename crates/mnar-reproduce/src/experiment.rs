@@ -1,6 +1,7 @@
 //! An experiment: what a file of `experiments/` says.
 
 use crate::error::ReproduceError;
+use crate::goals::Goal;
 use crate::method::Candidate;
 use mnar_train::augment::Augment;
 use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
@@ -11,11 +12,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The experiments that come with the program.
-const KNOWN: [(&str, &str); 6] = [
+const KNOWN: [(&str, &str); 7] = [
     ("mnist-s1", include_str!("../../../experiments/mnist-s1.toml")),
     ("mnist-s2", include_str!("../../../experiments/mnist-s2.toml")),
     ("dermamnist", include_str!("../../../experiments/dermamnist.toml")),
     ("nodulemnist3d", include_str!("../../../experiments/nodulemnist3d.toml")),
+    ("adrenalmnist3d", include_str!("../../../experiments/adrenalmnist3d.toml")),
     ("lidc", include_str!("../../../experiments/lidc.toml")),
     ("cifar10-s2", include_str!("../../../experiments/cifar10-s2.toml")),
 ];
@@ -63,6 +65,9 @@ pub struct Experiment {
     /// A class whose accuracy and phi the paper reports by themselves.
     #[serde(default)]
     pub spotlight: Option<usize>,
+    /// What it is meant to show.
+    #[serde(default)]
+    pub goals: Vec<Goal>,
     /// What the paper reports.
     #[serde(default)]
     pub paper: BTreeMap<Candidate, PaperRow>,
@@ -239,7 +244,8 @@ impl Experiment {
         experiment.name = name.to_owned();
         experiment.train.check()?;
         experiment.folds.check()?;
-        if let Some(what) = experiment.mask.fault() {
+        let of_goals = || experiment.goals.iter().find_map(Goal::fault).map(str::to_owned);
+        if let Some(what) = experiment.mask.fault().or_else(of_goals) {
             return Err(ReproduceError::BadFile { path: path.to_owned(), what });
         }
         Ok(experiment)
@@ -287,12 +293,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_understood_and_reports_only_methods_it_runs() {
+    fn every_file_is_understood_and_speaks_only_of_methods_it_runs() {
         for name in Experiment::known() {
             let experiment = Experiment::find(&name).unwrap();
             assert!(experiment.seeds >= 2, "{name}");
-            for method in experiment.paper.keys() {
-                assert!(experiment.methods.contains(method), "{name}: {method:?}");
+            let of_goals = experiment.goals.iter().flat_map(Goal::all_methods);
+            for method in experiment.paper.keys().copied().chain(of_goals) {
+                assert!(experiment.methods.contains(&method), "{name}: {method:?}");
             }
         }
     }
@@ -308,6 +315,7 @@ mod tests {
         assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.1, 0.1, 0.9, 9.0]").contains("from 0 to 1"));
         assert!(said("[0.007, 0.017, 0.061, 0.233, 0.683]", "[0.0, 0.0, 0.0, 0.0, 0.0]").contains("class 1 are all 0"));
         assert!(said("epochs = 40", "epochs = 0").contains("number of epochs"));
+        assert!(said("target = { ahead-of = [\"pl\"] }", "target = { ahead-of = [] }").contains("names no method"));
         let experiment = Experiment::find("dermamnist").unwrap();
         assert!(experiment.check_classes(7).is_ok());
         assert!(experiment.check_classes(4).unwrap_err().to_string().contains("spotlight is on class 5"));

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 /// An experiment, and what to change in it.
 #[derive(Args)]
-#[command(after_help = "Experiments: mnist-s1, mnist-s2, dermamnist, nodulemnist3d, lidc, cifar10-s2.
+#[command(after_help = "Experiments: mnist-s1, mnist-s2, dermamnist, nodulemnist3d, adrenalmnist3d, lidc,
+cifar10-s2.
 
 Examples:
   mnar reproduce mnist-s2 --data DIR

@@ -41,6 +41,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Outcome> {
         print_table(&short_table(&experiment, &summaries));
         println!();
         print_table(&classes(&summaries));
+        for verdict in experiment.goals.iter().filter_map(|goal| goal.judge(&summaries)) {
+            let met = if verdict.met { "met" } else { "missed" };
+            println!("\ngoal {met}: {}\n  found {}", verdict.goal, verdict.found);
+        }
         // Of all methods that are there, not only of those asked for now.
         let figures = write_figures(&experiment, &results(&experiment, protocol, &args.out)?, &folder)?;
         let names: Vec<String> =
