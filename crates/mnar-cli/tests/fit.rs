@@ -63,6 +63,37 @@ fn a_class_that_is_always_labelled() {
     mnar(folder.path()).args(["report", "run"]).assert().success();
 }
 
+/// A column that names the rows is no feature, and stands beside every prediction.
+#[test]
+fn rows_keep_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let clinic = clinic(400, 2);
+    let with_id: String = clinic
+        .lines()
+        .enumerate()
+        .map(|(i, line)| format!("{},{line}\n", if i == 0 { "patient".into() } else { format!("{:04}", 9000 - i) }))
+        .collect();
+    std::fs::write(folder.path().join("clinic.csv"), &with_id).unwrap();
+    let fit = ["fit", "clinic.csv", "--label", "diagnosis", "--out", "run"];
+    let refused = mnar(folder.path())
+        .args(fit)
+        .args(["--categorical", "patient", "--ignore", "patient", "--id", "diagnosis"])
+        .args(QUICK)
+        .assert()
+        .code(2);
+    let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(message.contains("the name of the row"), "{message}");
+    mnar(folder.path()).args(fit).args(["--id", "patient"]).args(QUICK).assert().success();
+    mnar(folder.path()).args(["predict", "run", "clinic.csv", "--id", "patient", "-o", "new.csv"]).assert().success();
+    for name in ["run/predictions.csv", "new.csv"] {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let mut lines = text.lines();
+        assert!(lines.next().unwrap().starts_with("patient,"), "{name}");
+        let ids: Vec<&str> = lines.map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!((ids.len(), ids[0], ids[399]), (400, "8999", "8600"), "{name}");
+    }
+}
+
 const QUICK: [&str; 6] = ["--epochs", "30", "--replicates", "20", "--quiet", "--seed=3"];
 
 #[test]

@@ -56,14 +56,18 @@ impl NumberRole {
     pub(crate) fn advice_text(self) -> &'static str {
         match self {
             NumberRole::Probability => "every row, labelled or not, needs a probability from 0 to 1 for every class",
-            NumberRole::Feature => "name the numeric columns to be used, or write this one as numbers",
+            NumberRole::Feature => {
+                "name the numeric columns to be used, or write this one as numbers; `mnar fit` reads names as they are"
+            }
         }
     }
 
     pub(crate) fn advice_missing(self) -> &'static str {
         match self {
             NumberRole::Probability => self.advice_text(),
-            NumberRole::Feature => "fill it in, drop the row, or name the columns to be used without this one",
+            NumberRole::Feature => {
+                "fill it in, drop the row, or name the columns to be used without this one; `mnar fit` reads gaps as they are"
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::images::{ImageShape, Images};
 use crate::label_file;
 use crate::npy::{ArrayInputs, Npy};
 use crate::npz::{self, LabelKey};
+use crate::row_names::RowNames;
 use crate::table_reader::{Purpose, read_table};
 use crate::values::Interner;
 use crate::{cifar, mnist};
@@ -25,8 +26,8 @@ pub struct Dataset {
     pub inputs: Inputs,
     /// The labels; at least one is there, and all may be.
     pub labels: Labels,
-    /// The names of the files of an image folder, relative to it.
-    pub row_names: Option<Vec<String>>,
+    /// The files of an image folder, or the column of a table that was named for it.
+    pub row_names: Option<RowNames>,
     /// What in an image folder was not read: files that are no images, empty folders.
     pub skipped: Vec<String>,
 }
@@ -91,6 +92,8 @@ pub struct ReadOptions {
     pub labels_file: Option<PathBuf>,
     /// Which part to read.
     pub split: Split,
+    /// The column of a table that names its rows, and is no feature.
+    pub id: Option<String>,
     /// Columns of a table that are no features.
     pub ignore: Vec<String>,
     /// Further texts that mean missing, for labels and features.
@@ -120,8 +123,8 @@ pub enum Expected<'a> {
 pub struct RowsToPredict {
     /// What is to be classified.
     pub inputs: Inputs,
-    /// The names of the files of an image folder, relative to it.
-    pub row_names: Option<Vec<String>>,
+    /// The files of an image folder, or the column of a table that was named for it.
+    pub row_names: Option<RowNames>,
     /// What in an image folder was not read.
     pub skipped: Vec<String>,
 }
@@ -157,7 +160,7 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, DataE
     let labels = match (&options.labels_file, read.labels) {
         (Some(file), _) => {
             let label = options.label.as_deref();
-            let (rows, row_names) = (read.inputs.len(), read.row_names.as_deref());
+            let (rows, row_names) = (read.inputs.len(), read.row_names.as_ref());
             label_file::read(file, label, &options.missing, rows, row_names, &shown)?
         }
         (None, Some(labels)) => labels,
@@ -173,14 +176,21 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, DataE
     Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped })
 }
 
-/// Reads inputs for a trained model. Labels and columns that it does not know are passed over.
-pub fn read_for_prediction(path: &Path, expected: &Expected<'_>, split: Split) -> Result<RowsToPredict, DataError> {
+/// Reads inputs for a trained model. Labels and columns that it does not know are passed over, but for `id`, the column of
+/// a table that names its rows.
+pub fn read_for_prediction(
+    path: &Path,
+    expected: &Expected<'_>,
+    split: Split,
+    id: Option<&str>,
+) -> Result<RowsToPredict, DataError> {
     let shown = show(path);
     let kind = Kind::of(path)?;
+    kind.check_id(id, &shown)?;
     let read = match (kind, expected) {
         (Kind::Table, Expected::Table(encoder)) => {
-            let (table, _) = read_table(path, &Purpose::Predict(encoder))?;
-            ReadInputs::unnamed(Inputs::Table(table), None)
+            let read = read_table(path, &Purpose::Predict(encoder), id)?;
+            ReadInputs { row_names: read.row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), None) }
         }
         (Kind::Table, Expected::Images { .. }) => return Err(wrong(&shown, true)),
         (Kind::ImageFolder | Kind::ImageFile, Expected::Table(_)) => return Err(wrong(&shown, false)),
@@ -189,13 +199,14 @@ pub fn read_for_prediction(path: &Path, expected: &Expected<'_>, split: Split) -
             let names: Vec<String> = listing.files.into_iter().map(|file| file.name).collect();
             let size = resize.then_some((shape.height, shape.width));
             let inputs = Inputs::Images(image_folder::decode(path, &names, size)?);
-            ReadInputs { inputs, labels: None, row_names: Some(names), skipped: listing.skipped }
+            ReadInputs { inputs, labels: None, row_names: Some(RowNames::files(names)), skipped: listing.skipped }
         }
         (Kind::ImageFile, Expected::Images { shape, resize }) => {
             let size = resize.then_some((shape.height, shape.width));
             // The name is the whole path: joined to no folder it stays what it is.
             let images = image_folder::decode(Path::new(""), std::slice::from_ref(&shown), size)?;
-            ReadInputs { row_names: Some(vec![shown.clone()]), ..ReadInputs::unnamed(Inputs::Images(images), None) }
+            let row_names = Some(RowNames::files(vec![shown.clone()]));
+            ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Images(images), None) }
         }
         (Kind::Npy, _) => ReadInputs::unnamed(read_npy(path, false)?, None),
         (Kind::Npz, _) => ReadInputs::unnamed(npz::read(path, split, LabelKey::None, false)?.0, None),
@@ -254,7 +265,7 @@ impl Dataset {
 struct ReadInputs {
     inputs: Inputs,
     labels: Option<Labels>,
-    row_names: Option<Vec<String>>,
+    row_names: Option<RowNames>,
     skipped: Vec<String>,
 }
 
@@ -334,8 +345,19 @@ impl Kind {
         }
     }
 
+    /// Only tables have columns that could name their rows.
+    fn check_id(self, id: Option<&str>, path: &str) -> Result<(), DataError> {
+        match id {
+            Some(id) if self != Kind::Table => {
+                Err(DataError::IdNotAColumn { path: path.to_owned(), kind: self.name(), id: id.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn read(self, path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
         let shown = show(path);
+        self.check_id(options.id.as_deref(), &shown)?;
         let elsewhere = options.labels_file.is_some();
         let label = options.label.as_deref();
         if let (Some(label), false, Kind::Mnist | Kind::Cifar | Kind::ImageFolder) = (label, elsewhere, self) {
@@ -352,8 +374,9 @@ impl Kind {
                     missing: &options.missing,
                     categorical: &options.categorical,
                 };
-                let (table, labels) = read_table(path, &purpose)?;
-                Ok(ReadInputs::unnamed(Inputs::Table(table), labels))
+                let read = read_table(path, &purpose, options.id.as_deref())?;
+                let row_names = read.row_names;
+                Ok(ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), read.labels) })
             }
             Kind::Npy => Ok(ReadInputs::unnamed(read_npy(path, true)?, None)),
             Kind::Npz => {
@@ -431,5 +454,10 @@ fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, D
     }
     let images = image_folder::decode(path, &names, options.resize)?;
     let labels = labels.into_labels(&show(path))?;
-    Ok(ReadInputs { inputs: Inputs::Images(images), labels: Some(labels), row_names: Some(names), skipped })
+    Ok(ReadInputs {
+        inputs: Inputs::Images(images),
+        labels: Some(labels),
+        row_names: Some(RowNames::files(names)),
+        skipped,
+    })
 }

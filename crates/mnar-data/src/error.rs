@@ -293,6 +293,16 @@ pub enum DataError {
         /// The label asked for.
         label: String,
     },
+    /// What has no columns has no column of names.
+    #[error("{path}: {kind} has no column `{id}`: only the rows of a table can be named by one; leave out `--id`")]
+    IdNotAColumn {
+        /// The file or folder.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+        /// The column asked for.
+        id: String,
+    },
     /// The labels are not as many as the rows.
     #[error(
         "{path}: there are {found} labels for the {expected} rows of {inputs}; one label a row is needed, blank where it is missing"
@@ -335,7 +345,7 @@ pub enum DataError {
     },
     /// A column of names in which hardly any name comes twice, or one of very many names.
     #[error(
-        "{path}: column `{column}` has {levels} different values in {rows} rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore {column}`"
+        "{path}: column `{column}` has {levels} different values in {rows} rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore {column}`, or have it written beside every prediction with `--id {column}`"
     )]
     TooManyLevels {
         /// The file.

@@ -5,6 +5,7 @@ use crate::dataset::is_npy;
 use crate::error::{DataError, list, show};
 use crate::format::{Format, Input, open_maybe_gzipped};
 use crate::npy::Npy;
+use crate::row_names::{FILE, RowNames};
 use crate::values::{Interner, Missing};
 use arrow_array::Array;
 use mnar::Labels;
@@ -12,9 +13,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
-
-/// The column that names the image of a row.
-const FILE: &str = "file";
 
 /// Reads the labels of all rows: a table with the column `label`, or a numpy array of whole numbers. `row_names`
 /// are the files of an image folder: a column `file` is matched with them, and files that it does not name are
@@ -24,10 +22,11 @@ pub(crate) fn read(
     label: Option<&str>,
     missing: &[String],
     rows: usize,
-    row_names: Option<&[String]>,
+    row_names: Option<&RowNames>,
     inputs: &str,
 ) -> Result<Labels, DataError> {
     let shown = show(path);
+    let row_names = row_names.filter(|names| names.column == FILE).map(|names| &names.names[..]);
     let mut labels = Interner::default();
     if is_npy(path)? {
         let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;

@@ -34,6 +34,7 @@ mod npy;
 mod npz;
 mod parquet_table;
 mod predictions;
+mod row_names;
 pub mod samples;
 mod stream;
 mod table_reader;
@@ -50,6 +51,7 @@ pub use features::{FeatureColumns, Features, features_from_csv, read_features, r
 pub use images::{ImageShape, Images};
 pub use mask::mask_labels;
 pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};
+pub use row_names::RowNames;
 pub use samples::FullyLabelled;
 pub use stream::ParquetPredictions;
 pub use write::{Column, write_table};

@@ -8,6 +8,7 @@ use crate::error::{DataError, list};
 use crate::feature_table::{ColumnBuilder, FeatureColumn, FeatureTable, MissingFeature, Place, Wanted};
 use crate::format::{Format, Input};
 use crate::parquet_table::{ParquetTable, cast, texts_of, type_name};
+use crate::row_names::{RowNames, find_id};
 use crate::values::{Interner, Missing};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -45,21 +46,30 @@ impl Purpose<'_> {
     }
 }
 
-/// Reads a table; the labels are there where it has them.
-pub(crate) fn read_table(path: &Path, purpose: &Purpose<'_>) -> Result<(FeatureTable, Option<Labels>), DataError> {
+/// What a table holds: its labels where it has them, and the names of its rows where a column was named for them.
+pub(crate) struct ReadTable {
+    pub(crate) features: FeatureTable,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) row_names: Option<RowNames>,
+}
+
+/// Reads a table; `id` is the column that names its rows.
+pub(crate) fn read_table(path: &Path, purpose: &Purpose<'_>, id: Option<&str>) -> Result<ReadTable, DataError> {
     let input = Input::open(path)?;
     let shown = input.path.clone();
-    let (columns, labels, rows) = match input.format {
+    let (mut columns, labels, rows) = match input.format {
         Format::Delimited { delimiter } => {
-            read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, &shown)?
+            read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, id, &shown)?
         }
-        Format::Parquet => read_parquet(ParquetTable::open(input.into_file()?, &shown)?, purpose, &shown)?,
+        Format::Parquet => read_parquet(ParquetTable::open(input.into_file()?, &shown)?, purpose, id, &shown)?,
     };
     if rows == 0 {
         return Err(DataError::NoRows { path: shown });
     }
     let labels = labels.map(|labels| labels.into_labels(&shown)).transpose()?;
-    Ok((FeatureTable::new(columns, rows, purpose.missing(), &shown), labels))
+    let row_names = id.and_then(|id| RowNames::take(&mut columns, id.trim()));
+    let features = FeatureTable::new(columns, rows, purpose.missing(), &shown);
+    Ok(ReadTable { features, labels, row_names })
 }
 
 type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
@@ -72,7 +82,13 @@ struct Layout {
 
 impl Layout {
     /// `is_list` says which columns hold a list of numbers, to become as many features.
-    fn find(header: &[String], is_list: &[bool], purpose: &Purpose<'_>, path: &str) -> Result<Self, DataError> {
+    fn find(
+        header: &[String],
+        is_list: &[bool],
+        purpose: &Purpose<'_>,
+        id: Option<&str>,
+        path: &str,
+    ) -> Result<Self, DataError> {
         match purpose {
             Purpose::Train { label, labels_elsewhere, ignore, categorical, .. } => {
                 let label = match label {
@@ -91,8 +107,9 @@ impl Layout {
                 if let Some(column) = label.filter(|label| !labels_elsewhere && ignore.contains(label)) {
                     return Err(twice(path, &header[column], "the label", "ignored"));
                 }
-                let features: Vec<(usize, Wanted)> = (0..header.len())
-                    .filter(|column| Some(*column) != label && !ignore.contains(column))
+                let id = id.map(|id| find_id(header, id, &[(label, "the label")], path)).transpose()?;
+                let mut features: Vec<(usize, Wanted)> = (0..header.len())
+                    .filter(|column| Some(*column) != label && Some(*column) != id && !ignore.contains(column))
                     .map(|column| {
                         let forced = categorical.contains(&column);
                         (column, if forced { Wanted::Names { forced } } else { Wanted::Inferred })
@@ -101,6 +118,8 @@ impl Layout {
                 if features.is_empty() {
                     return Err(DataError::NoFeatures { path: path.to_owned() });
                 }
+                features.extend(id.map(|id| (id, Wanted::Names { forced: true })));
+                features.sort_unstable_by_key(|(column, _)| *column);
                 Ok(Self { label: label.filter(|_| !labels_elsewhere), features })
             }
             Purpose::Predict(encoder) => {
@@ -121,6 +140,11 @@ impl Layout {
                         features.push((position, wanted));
                     }
                 }
+                if let Some(id) = id {
+                    let known: Vec<_> =
+                        features.iter().map(|(column, _)| (Some(*column), "a feature of the model")).collect();
+                    features.push((find_id(header, id, &known, path)?, Wanted::Names { forced: true }));
+                }
                 // Parquet hands its columns over in the order of the file.
                 features.sort_unstable_by_key(|(column, _)| *column);
                 Ok(Self { label: None, features })
@@ -139,9 +163,10 @@ fn list_of(header: &[String], is_list: &[bool], name: &str) -> Option<usize> {
 fn read_delimited<R: std::io::Read>(
     mut table: DelimitedTable<R>,
     purpose: &Purpose<'_>,
+    id: Option<&str>,
     path: &str,
 ) -> Result<Read, DataError> {
-    let layout = Layout::find(table.header(), &vec![false; table.header().len()], purpose, path)?;
+    let layout = Layout::find(table.header(), &vec![false; table.header().len()], purpose, id, path)?;
     let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
     let mut labels = layout.label.map(|column| (column, Interner::default()));
     let mut columns: Vec<(usize, ColumnBuilder)> = layout
@@ -167,11 +192,16 @@ fn read_delimited<R: std::io::Read>(
     Ok((columns, labels.map(|(_, labels)| labels), table.rows()))
 }
 
-fn read_parquet(table: ParquetTable<std::fs::File>, purpose: &Purpose<'_>, path: &str) -> Result<Read, DataError> {
+fn read_parquet(
+    table: ParquetTable<std::fs::File>,
+    purpose: &Purpose<'_>,
+    id: Option<&str>,
+    path: &str,
+) -> Result<Read, DataError> {
     let footer = table.footer();
     let header = footer.header().to_vec();
     let is_list: Vec<bool> = (0..header.len()).map(|column| is_number_list(footer.data_type(column))).collect();
-    let layout = Layout::find(&header, &is_list, purpose, path)?;
+    let layout = Layout::find(&header, &is_list, purpose, id, path)?;
     if let Some(label) = layout.label {
         footer.check_text(label, footer.data_type(label))?;
     }

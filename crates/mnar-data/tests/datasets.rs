@@ -136,7 +136,7 @@ fn bad_tables_are_refused_with_what_to_do() {
     (0..150).for_each(|i| text.push_str(&format!("n{i},{}\n", i % 2)));
     assert_eq!(
         message(&text),
-        "t.csv: column `id` has 150 different values in 150 rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore id`"
+        "t.csv: column `id` has 150 different values in 150 rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore id`, or have it written beside every prediction with `--id id`"
     );
     let mut text = String::from("x,label\n");
     (0..5000).for_each(|i| text.push_str(&format!("{i}.5,{}\n", i % 2)));
@@ -218,7 +218,7 @@ fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
     assert_eq!(read.labels.names(), ["false", "true"]);
     // The parts of a list are found again for prediction, and what is not known is passed over.
     let encoder = TableEncoder::fit(all).unwrap();
-    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train).unwrap();
+    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train, None).unwrap();
     let Inputs::Table(again) = again.inputs else { panic!() };
     assert_eq!(encoder.encode(&again).unwrap(), encoder.encode(all).unwrap());
 
@@ -247,7 +247,7 @@ fn rows_to_be_predicted_are_read_as_those_learnt_from() {
     assert_eq!(encoder.dropped(), ["k"]);
     let read = |text: &str| {
         let path = file(&folder, "new.csv", text);
-        let rows = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train);
+        let rows = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train, None);
         rows.map(|rows| rows.inputs).map_err(|error| error.to_string())
     };
     // Other columns, another order, a level seen once, one never seen, a missing one; one row is enough.
@@ -265,7 +265,7 @@ fn rows_to_be_predicted_are_read_as_those_learnt_from() {
         "{refusal}"
     );
     let pixels = Expected::Images { shape: ImageShape::flat(2, 2, 1), resize: false };
-    let error = read_for_prediction(&folder.path().join("t.csv"), &pixels, Split::Train).unwrap_err().to_string();
+    let error = read_for_prediction(&folder.path().join("t.csv"), &pixels, Split::Train, None).unwrap_err().to_string();
     assert!(error.contains("it holds a table, but the model was trained on images"), "{error}");
 }
 
@@ -315,10 +315,10 @@ fn embeddings_in_arrays() {
     assert_eq!(numbers(table(&read), "x_1"), [2.0, 4.0, 6.0]);
     // For prediction, without labels.
     let encoder = TableEncoder::fit(table(&read)).unwrap();
-    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train).unwrap();
+    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train, None).unwrap();
     assert_eq!(again.inputs.len(), 3);
     let wide = TableEncoder::fit(table(&csv("y,label\n1,a\n2,\n", &labelled("label")).unwrap())).unwrap();
-    let error = read_for_prediction(&path, &Expected::Table(&wide), Split::Train).unwrap_err().to_string();
+    let error = read_for_prediction(&path, &Expected::Table(&wide), Split::Train, None).unwrap_err().to_string();
     assert!(error.contains("no column `y`"), "{error}");
 
     options.labels_file = None;
@@ -370,10 +370,10 @@ fn medmnist_archives() {
         "m.npz: there is no array `val_images` or `val_x` or `val_X` or `images_val` or `x_val` or `X_val` (the arrays are test_images, test_labels, train_images, train_labels)"
     ));
     let expected = Expected::Images { shape: ImageShape::flat(2, 2, 3), resize: false };
-    let rows = read_for_prediction(&path, &expected, Split::Test).unwrap();
+    let rows = read_for_prediction(&path, &expected, Split::Test, None).unwrap();
     assert_eq!(images(&rows.inputs).pixels(0)[..6], [0, 0, 0, 1, 1, 1]);
     let expected = Expected::Images { shape: ImageShape::flat(3, 2, 1), resize: true };
-    let error = read_for_prediction(&path, &expected, Split::Test).unwrap_err().to_string();
+    let error = read_for_prediction(&path, &expected, Split::Test, None).unwrap_err().to_string();
     assert!(error.contains("the images are 2x2 grey, but 3x2 grey, as in training, is needed"), "{error}");
 
     // Shapes; plain names; a named label.
@@ -455,7 +455,7 @@ fn mnist_folders_and_files() {
     options.split = Split::All;
     assert_eq!(read_dataset(folder.path(), &options).unwrap().labels.counts(), [1, 2]);
     let expected = Expected::Images { shape: ImageShape::flat(1, 2, 1), resize: false };
-    assert_eq!(read_for_prediction(folder.path(), &expected, Split::All).unwrap().inputs.len(), 3);
+    assert_eq!(read_for_prediction(folder.path(), &expected, Split::All, None).unwrap().inputs.len(), 3);
     assert!(refused(folder.path(), &labelled("digit")).contains("an MNIST file has no column `digit`"));
     file(&folder, "t10k-labels-idx1-ubyte", idx(0x801, &[2], &[9, 9]));
     assert!(refused(folder.path(), &options).contains("there are 2 labels for the 1 rows"));
@@ -518,7 +518,10 @@ fn image_folders() {
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     let mut options = ReadOptions::default();
     let read = read_dataset(folder.path(), &options).unwrap();
-    assert_eq!(read.row_names.as_deref().unwrap(), ["cat/deep/x.bmp", "dog/a.PNG", "dog/b.png", "unlabelled/u.png"]);
+    assert_eq!(
+        read.row_names.as_ref().unwrap().names,
+        ["cat/deep/x.bmp", "dog/a.PNG", "dog/b.png", "unlabelled/u.png"]
+    );
     assert_eq!(read.skipped, ["cat/notes.txt", "empty/ (no images)", "loose.png (in no folder of a class)"]);
     assert_eq!(images(&read.inputs).shape(), ImageShape::flat(2, 3, 1));
     let first: Vec<u8> = (0..4).map(|i| images(&read.inputs).pixels(i)[0]).collect();
@@ -553,10 +556,10 @@ fn image_folders() {
     let read = read_dataset(folder.path(), &options).unwrap();
     assert_eq!(images(&read.inputs).shape(), ImageShape::flat(4, 4, 3));
     let expected = Expected::Images { shape: ImageShape::flat(4, 4, 3), resize: true };
-    let rows = read_for_prediction(folder.path(), &expected, Split::Train).unwrap();
-    assert_eq!((rows.inputs.len(), rows.row_names.unwrap().last().unwrap().as_str()), (7, "unlabelled/u.png"));
+    let rows = read_for_prediction(folder.path(), &expected, Split::Train, None).unwrap();
+    assert_eq!((rows.inputs.len(), rows.row_names.unwrap().names.last().unwrap().as_str()), (7, "unlabelled/u.png"));
     let one = folder.path().join("loose.png");
-    assert_eq!(read_for_prediction(&one, &expected, Split::Train).unwrap().inputs.len(), 1);
+    assert_eq!(read_for_prediction(&one, &expected, Split::Train, None).unwrap().inputs.len(), 1);
     assert!(refused(&one, &options).contains("it holds one image, but a folder of images"));
 
     file(&folder, "dog/0.png", "this is no image");
@@ -594,7 +597,7 @@ fn image_folders_in_parts() {
     grey(&folder, "train/b/1.png", 1, 1, 2);
     grey(&folder, "test/a/1.png", 1, 1, 3);
     let read = |split| read_dataset(folder.path(), &ReadOptions { split, ..Default::default() });
-    assert_eq!(read(Split::Train).unwrap().row_names.unwrap(), ["train/a/1.png", "train/b/1.png"]);
+    assert_eq!(read(Split::Train).unwrap().row_names.unwrap().names, ["train/a/1.png", "train/b/1.png"]);
     assert_eq!(read(Split::All).unwrap().labels.counts(), [2, 1]);
     assert_eq!(images(&read(Split::Test).unwrap().inputs).all(), [3]);
     let error = read(Split::Validation).unwrap_err().to_string();

@@ -44,11 +44,11 @@ fn all_columns_or_the_named_ones_in_their_order() {
 fn what_is_no_number_is_named_with_what_to_do() {
     assert_eq!(
         all(GOOD).unwrap_err(),
-        "f.csv: row 1, column `fold`: `k` is not a number; name the numeric columns to be used, or write this one as numbers"
+        "f.csv: row 1, column `fold`: `k` is not a number; name the numeric columns to be used, or write this one as numbers; `mnar fit` reads names as they are"
     );
     assert_eq!(
         all("a,label\n1,x\n,y\n").unwrap_err(),
-        "f.csv: row 2, column `a`: the value is missing; fill it in, drop the row, or name the columns to be used without this one"
+        "f.csv: row 2, column `a`: the value is missing; fill it in, drop the row, or name the columns to be used without this one; `mnar fit` reads gaps as they are"
     );
     assert!(all("a,label\n1,x\nnan,y\n").unwrap_err().contains("row 2, column `a`: the value is missing"));
     assert!(all("a,label\n1,x\n-inf,y\n").unwrap_err().contains("row 2, column `a`: the value is -inf"));

@@ -64,6 +64,10 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
 
+    /// The column of the table that names its rows: no feature, but written beside every prediction
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+
     /// A column of the table that is no feature; may be repeated
     #[arg(long, value_name = "COLUMN")]
     pub(crate) ignore: Vec<String>,
@@ -219,6 +223,10 @@ pub(crate) struct PredictArgs {
     /// The table to write: CSV, TSV or Parquet by its name
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
+
+    /// The column of the table that names its rows, to be written beside every prediction
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
 
     /// Which part of data that come in parts
     #[arg(long, value_enum, default_value_t = SplitName::Test)]

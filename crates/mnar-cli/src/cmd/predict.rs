@@ -33,9 +33,9 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
         SplitName::Test => Split::Test,
         SplitName::All => Split::All,
     };
-    let rows = read_for_prediction(&args.data, &expected, split)?;
+    let rows = read_for_prediction(&args.data, &expected, split, args.id.as_deref())?;
     let examples = model.encoding.examples(rows.inputs)?;
     let posteriors = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
-    write_predictions(&args.output, &posteriors, &model.phi, &model.classes, rows.row_names.as_deref(), None)?;
+    write_predictions(&args.output, &posteriors, &model.phi, &model.classes, rows.row_names.as_ref(), None)?;
     Ok(Outcome::Done)
 }

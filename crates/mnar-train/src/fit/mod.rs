@@ -17,7 +17,7 @@ use crate::trainer::{Ended, Job, Observer, Trained, train};
 use burn::tensor::Device;
 pub use estimate::Estimation;
 use mnar::{Labels, PosteriorKind, Posteriors};
-use mnar_data::{Column, Dataset, write_table};
+use mnar_data::{Column, Dataset, RowNames, write_table};
 use mnar_report::Report;
 pub use settings::{ConsistencyName, CrossFitWith, FitSettings, MethodName};
 use std::path::Path;
@@ -108,7 +108,7 @@ pub fn fit(
         &population,
         &phi,
         labels.names(),
-        row_names.as_deref(),
+        row_names.as_ref(),
         given_labels,
     )?;
     let models = report::Models {
@@ -116,7 +116,7 @@ pub fn fit(
         baseline: baseline.as_ref(),
         training_phi: &phi,
         population: &population,
-        row_names: row_names.as_deref(),
+        row_names: row_names.as_ref(),
     };
     let report = report::report(&context, &place.origin, &estimation, &models, start.elapsed().as_secs_f64())?;
     write_text(&folder.join("report.html"), &report.to_html()?)?;
@@ -201,7 +201,7 @@ pub fn write_predictions(
     population: &Posteriors,
     phi: &[f64],
     classes: &[String],
-    row_names: Option<&[String]>,
+    row_names: Option<&RowNames>,
     labels: Option<Vec<Option<&str>>>,
 ) -> Result<(), TrainError> {
     let n = population.len();
@@ -219,11 +219,9 @@ pub fn write_predictions(
     }
     let population_names: Vec<String> = classes.iter().map(|class| format!("p_{class}")).collect();
     let unlabelled_names: Vec<String> = classes.iter().map(|class| format!("u_{class}")).collect();
-    let names: Option<Vec<Option<&str>>> =
-        row_names.map(|names| names.iter().map(|name| Some(name.as_str())).collect());
     let mut columns: Vec<(&str, Column<'_>)> = Vec::new();
-    if let Some(names) = &names {
-        columns.push(("file", Column::Texts(names.clone())));
+    if let Some(RowNames { column, names }) = row_names {
+        columns.push((column, Column::Texts(names.iter().map(|name| Some(name.as_str())).collect())));
     }
     if let Some(labels) = &labels {
         columns.push(("label", Column::Texts(labels.clone())));

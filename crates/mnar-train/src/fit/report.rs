@@ -11,6 +11,7 @@ use crate::trainer::{Ended, Trained};
 use crate::validation::weighted_scores;
 use mnar::diagnose::{Verdict, effective_sample_size};
 use mnar::{Labels, Phi, Posteriors};
+use mnar_data::RowNames;
 use mnar_report::{HeldOut, IntervalKind, Model, Report, SCHEMA, Test, UncertainRow, most_uncertain};
 use std::time::SystemTime;
 
@@ -26,7 +27,7 @@ pub(super) struct Models<'a> {
     /// p(y | x) of the debiased model.
     pub(super) population: &'a Posteriors,
     /// The files of the rows.
-    pub(super) row_names: Option<&'a [String]>,
+    pub(super) row_names: Option<&'a RowNames>,
 }
 
 pub(super) fn report(
@@ -117,7 +118,7 @@ fn held_out(context: &Context<'_>, trained: &Trained<Network>, phi: &[f64]) -> (
 }
 
 fn uncertain(examples: &Examples, labels: &Labels, models: &Models<'_>) -> Vec<UncertainRow> {
-    let name = |row: usize| models.row_names.and_then(|names| names.get(row)).cloned();
+    let name = |row: usize| models.row_names.and_then(|names| names.names.get(row)).cloned();
     let png = |row: usize| match examples {
         Examples::Images { images, .. } => images.png(row),
         Examples::Table(_) => None,

@@ -130,6 +130,7 @@ pub(crate) fn read_options(args: &DataArgs) -> Result<ReadOptions> {
         label: args.label.clone(),
         labels_file: args.labels.clone(),
         split: mnar_data::Split::Train,
+        id: args.id.clone(),
         ignore: args.ignore.clone(),
         missing: args.missing.clone(),
         categorical: args.categorical.clone(),

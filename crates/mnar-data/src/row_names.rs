@@ -1,0 +1,47 @@
+//! What rows are called, so that predictions can be told apart and put back to where they belong.
+
+use crate::columns::{find, twice};
+use crate::error::DataError;
+use crate::feature_table::{ColumnValues, FeatureColumn};
+
+/// The column that names the image of a row.
+pub(crate) const FILE: &str = "file";
+
+/// The names of all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowNames {
+    /// What kind of name: `file` for images, for a table the column they stand in.
+    pub column: String,
+    /// One a row; blank where it is missing.
+    pub names: Vec<String>,
+}
+
+impl RowNames {
+    /// The files of a folder, relative to it.
+    pub(crate) fn files(names: Vec<String>) -> Self {
+        Self { column: FILE.to_owned(), names }
+    }
+
+    /// Takes the column `id` out of those that were read.
+    pub(crate) fn take(columns: &mut Vec<FeatureColumn>, id: &str) -> Option<Self> {
+        let position = columns.iter().position(|column| column.name == id)?;
+        let FeatureColumn { name, values } = columns.remove(position);
+        let ColumnValues::Categorical(texts) = values else { return None };
+        let text = |row| texts.code(row).map_or_else(String::new, |code| texts.levels()[code].clone());
+        Some(Self { column: name, names: (0..texts.len()).map(text).collect() })
+    }
+}
+
+/// The position of the column of names, which plays no other part.
+pub(crate) fn find_id(
+    header: &[String],
+    id: &str,
+    others: &[(Option<usize>, &'static str)],
+    path: &str,
+) -> Result<usize, DataError> {
+    let position = find(header, id, path)?;
+    match others.iter().find(|(other, _)| *other == Some(position)) {
+        Some((_, role)) => Err(twice(path, &header[position], role, "the name of the row")),
+        None => Ok(position),
+    }
+}
