@@ -56,6 +56,14 @@ def test_a_file_is_what_the_command_line_does(frame, tmp_path):
     assert losses[0] == losses[1]
 
 
+def test_rows_keep_their_names(frame, tmp_path):
+    names = [f"{9000 - i:05}" for i in range(len(frame))]
+    named = frame.assign(patient=names)
+    run = mnar.fit(named, label="tumour", out=tmp_path / "run", id="patient", **QUICK)
+    assert list(run.predict(named, id="patient")["patient"]) == names
+    assert "patient" not in run.predict(named).columns
+
+
 def test_polars(frame, tmp_path):
     columns = {name: [None if value != value else value for value in frame[name]] for name in frame}
     table = pl.DataFrame(columns)

@@ -48,7 +48,8 @@ class Run:
 
     def predict(self, data: Any, output: str | PathLike[str] | None = None, **options: Any) -> Any:
         """Class probabilities of new rows by the debiased model: p_CLASS in the whole population, u_CLASS for a row that
-        was left unlabelled. Written to ``output``, or returned as a pandas table where it is None."""
+        was left unlabelled. Written to ``output``, or returned as a pandas table where it is None. Every option of ``mnar
+        predict`` by its name: ``id="patient"`` puts that column beside the predictions, as text."""
         with tempfile.TemporaryDirectory() as scratch:
             source = _as_file(data, Path(scratch) / "new.csv")
             target = Path(scratch) / "predictions.csv" if output is None else Path(output)
@@ -61,7 +62,8 @@ class Run:
                 import pandas
             except ImportError as error:
                 raise InputError("name a file with `output`, or install pandas to get the predictions as a table") from error
-            return pandas.read_csv(target)
+            names = options.get("id")
+            return pandas.read_csv(target, dtype={str(names): str} if names else None)
 
     def __repr__(self) -> str:
         return f"Run(folder={fspath(self.folder)!r}, classes={self.classes}, pvalue={self.pvalue})"
@@ -95,7 +97,7 @@ def fit(
         No progress on stderr.
     **options
         Every option of ``mnar fit`` by its name, with ``_`` for ``-``: ``epochs=20``, ``method="label-shift"``,
-        ``ignore=["id"]``, ``resume=True``.
+        ``id="patient"``, ``ignore=["ward"]``, ``resume=True``.
 
     Returns
     -------
