@@ -189,7 +189,7 @@ impl AugmentName {
 pub enum Protocol {
     /// By validation rows with the true class shares, as in the paper. No user has them.
     Paper,
-    /// By the 1/phi-weighted risk of a tenth of the labelled rows, which do not train.
+    /// By the 1/phi-weighted risk of a tenth of the labelled rows, which do not train, as `mnar fit` does.
     Real,
 }
 

@@ -36,8 +36,8 @@ pub fn page(out: &Path) -> Result<String, ReproduceError> {
          written by `mnar reproduce EXPERIMENT --data DIR --out results/reproduce`. Means and standard deviations over \
          seeds, which draw the mask, the first weights and the batches; the paper's numbers beside them. *phi error* is \
          Σ(φ̂−φ)²/Σφ². Protocol *paper* chooses the epoch by validation rows with the true class shares, as the paper does \
-         and no user can; protocol *real* by the 1/φ-weighted risk of a tenth of the labelled rows, which then do not \
-         train.\n\n## What was aimed at, and what was reached\n\n\
+         and no user can; protocol *real* takes the last epoch that is not clearly worse than the best, by the 1/φ-weighted risk of \
+         a tenth of the labelled rows, which then do not train.\n\n## What was aimed at, and what was reached\n\n\
          Of means over seeds. Where each of several methods must do something, the one that is furthest from it is shown, \
          beside the best of those it is compared with. The sections below say why a goal was missed.\n\n",
     );

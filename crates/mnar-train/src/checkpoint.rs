@@ -6,6 +6,7 @@ use crate::optimiser::OptimiserState;
 use crate::parameters::Named;
 use crate::storage;
 use crate::trainer::Ended;
+use crate::validation::Choice;
 use mnar_report::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -18,8 +19,7 @@ pub(crate) struct Progress {
     pub(crate) epoch_loss: f64,
     pub(crate) mechanism: Mechanism,
     pub(crate) history: Vec<EpochRecord>,
-    pub(crate) best_risk: Option<f64>,
-    pub(crate) best_epoch: usize,
+    pub(crate) choice: Choice,
     pub(crate) ended: Option<Ended>,
     pub(crate) seconds: f64,
     pub(crate) fingerprint: String,
@@ -33,8 +33,7 @@ impl Progress {
             epoch_loss: 0.0,
             mechanism,
             history: Vec::new(),
-            best_risk: None,
-            best_epoch: 0,
+            choice: Choice::default(),
             ended: None,
             seconds: 0.0,
             fingerprint: String::new(),
@@ -46,15 +45,13 @@ impl Progress {
 pub(crate) struct Checkpoint {
     pub(crate) network: Vec<Named>,
     pub(crate) optimiser: OptimiserState,
-    pub(crate) best: Option<Vec<Vec<f32>>>,
+    pub(crate) chosen: Option<Vec<Vec<f32>>>,
     pub(crate) progress: Progress,
 }
 
 impl Checkpoint {
     pub(crate) fn write(mut self, path: &Path) -> Result<(), TrainError> {
         self.progress.steps_of_optimiser = self.optimiser.steps;
-        // JSON has no −∞: without held-out rows any risk is the best.
-        self.progress.best_risk = self.progress.best_risk.filter(|risk| risk.is_finite());
         let text = serde_json::to_string(&self.progress)
             .map_err(|error| TrainError::BadFile { path: path.to_owned(), what: error.to_string() })?;
         let mut tensors: Vec<Named> = self.network;
@@ -64,8 +61,8 @@ impl Checkpoint {
             ("second", &self.optimiser.second),
             ("average", &self.optimiser.average),
         ];
-        let best = self.best.as_ref().map(|best| ("best", best));
-        for (list, vectors) in lists.into_iter().chain(best) {
+        let chosen = self.chosen.as_ref().map(|chosen| ("chosen", chosen));
+        for (list, vectors) in lists.into_iter().chain(chosen) {
             tensors.extend(vectors.iter().enumerate().map(|(i, values)| Named {
                 name: format!("{list}/{i}"),
                 shape: vec![values.len()],
@@ -85,18 +82,18 @@ impl Checkpoint {
         for tensor in tensors {
             let unknown = || bad(format!("holds an unknown tensor `{}`", tensor.name));
             let (list, name) = tensor.name.split_once('/').ok_or_else(unknown)?;
-            match ["first", "second", "average", "best"].iter().position(|known| *known == list) {
+            match ["first", "second", "average", "chosen"].iter().position(|known| *known == list) {
                 Some(i) => lists[i].push((name.parse().map_err(|_| unknown())?, tensor.values)),
                 None if list == "network" => network.push(Named { name: name.to_owned(), ..tensor }),
                 None => return Err(unknown()),
             }
         }
-        let [first, second, average, best] = lists.map(|mut list| {
+        let [first, second, average, chosen] = lists.map(|mut list| {
             list.sort_by_key(|(i, _)| *i);
             list.into_iter().map(|(_, values)| values).collect::<Vec<_>>()
         });
         let optimiser = OptimiserState { steps: progress.steps_of_optimiser, first, second, average };
-        Ok(Self { network, optimiser, best: (!best.is_empty()).then_some(best), progress })
+        Ok(Self { network, optimiser, chosen: (!chosen.is_empty()).then_some(chosen), progress })
     }
 
     /// Is it this run's?

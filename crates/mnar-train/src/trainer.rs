@@ -131,8 +131,8 @@ struct Run<'a, M> {
     network: Option<M>,
     optimiser: OptimiserState,
     progress: Progress,
-    /// The best averaged weights so far.
-    best: Option<Vec<Vec<f32>>>,
+    /// The averaged weights of the chosen epoch.
+    chosen: Option<Vec<Vec<f32>>>,
     labelled: Walk,
     unlabelled: Walk,
     held_out: Vec<usize>,
@@ -190,7 +190,7 @@ impl<'a, M: Classifier> Run<'a, M> {
             network: Some(network),
             optimiser: OptimiserState::default(),
             progress: Progress::new(mechanism),
-            best: None,
+            chosen: None,
             labelled,
             unlabelled,
             held_out,
@@ -214,7 +214,7 @@ impl<'a, M: Classifier> Run<'a, M> {
         let network = self.network.take().expect("a network outside of steps");
         self.network = Some(parameters::import(network, &checkpoint.network, &plan.path)?);
         self.seconds_before = checkpoint.progress.seconds;
-        (self.optimiser, self.best, self.progress) = (checkpoint.optimiser, checkpoint.best, checkpoint.progress);
+        (self.optimiser, self.chosen, self.progress) = (checkpoint.optimiser, checkpoint.chosen, checkpoint.progress);
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl<'a, M: Classifier> Run<'a, M> {
         Checkpoint {
             network,
             optimiser: self.optimiser.clone(),
-            best: self.best.clone(),
+            chosen: self.chosen.clone(),
             progress: self.progress.clone(),
         }
         .write(&plan.path)
@@ -399,7 +399,9 @@ impl<'a, M: Classifier> Run<'a, M> {
             let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
             self.progress.mechanism.refresh(&phi);
         }
-        let validation = self.validate(&self.averaged());
+        let scored = self.validation_scores(&self.averaged());
+        // Weighted by 1/phi where they are held-out labelled rows, so that they are means over the population.
+        let validation = scored.as_ref().map(|(scores, rows)| weighted_scores(scores, rows, 1.0));
         let record = EpochRecord {
             step: self.progress.step,
             epoch,
@@ -411,32 +413,37 @@ impl<'a, M: Classifier> Run<'a, M> {
             seconds: self.seconds(),
         };
         self.progress.epoch_loss = 0.0;
-        // Without rows to choose by, the last epoch is the best one.
-        let risk = validation.map_or(f64::NEG_INFINITY, |(risk, accuracy)| match self.job.validation {
-            Some(Validation { by: Criterion::Accuracy, .. }) => -accuracy,
-            _ => risk,
-        });
-        if self.progress.best_risk.is_none_or(|best| risk <= best) {
-            (self.progress.best_risk, self.progress.best_epoch) = (Some(risk), epoch);
-            self.best = Some(self.optimiser.average.clone());
+        if self.keeps(epoch, scored) {
+            self.chosen = Some(self.optimiser.average.clone());
         }
         self.progress.history.push(record.clone());
         if self.progress.step >= self.steps {
             self.progress.ended = Some(Ended::Finished);
-        } else if settings.patience.is_some_and(|patience| epoch - self.progress.best_epoch >= patience) {
+        } else if settings.patience.is_some_and(|patience| epoch - self.progress.choice.best_epoch() >= patience) {
             self.progress.ended = Some(Ended::EarlyStop);
         }
         Ok(Some(record))
     }
 
-    /// Risk and accuracy of the rows that the epoch is chosen by: weighted by 1/phi where they are held-out labelled
-    /// ones, so that they are means over the population.
-    fn validate(&self, network: &M) -> Option<(f64, f64)> {
-        let (scores, weights) = self.validation_scores(network)?;
-        Some(weighted_scores(&scores, &weights, 1.0))
+    /// Are the weights of this epoch to be kept, by the rows that it is chosen by?
+    fn keeps(&mut self, epoch: usize, scored: Option<ScoredRows>) -> bool {
+        let choice = &mut self.progress.choice;
+        let Some((scores, rows)) = scored else {
+            choice.take(epoch);
+            return true;
+        };
+        let (risk, accuracy) = weighted_scores(&scores, &rows, 1.0);
+        match (self.job.validation, &self.job.method) {
+            (Some(Validation { by: Criterion::Accuracy, .. }), _) => choice.offer_best(epoch, -accuracy),
+            // Where probabilities are the goal: those of the folds lead to phi, and Algorithm 1's phi goes astray when
+            // its model overlearns.
+            (Some(Validation { by: Criterion::LogLoss, .. }), _)
+            | (None, Method::CompleteCase | Method::Likelihood) => choice.offer_best(epoch, risk),
+            (None, _) => choice.offer_later(epoch, &scores, &rows),
+        }
     }
 
-    /// Those rows, as the network scores them.
+    /// The rows that the epoch is chosen by, as the network scores them.
     fn validation_scores(&self, network: &M) -> Option<ScoredRows> {
         if let Some(validation) = self.job.validation {
             let rows: Vec<usize> = (0..validation.examples.len()).collect();
@@ -466,11 +473,11 @@ impl<'a, M: Classifier> Run<'a, M> {
 
     fn finish(mut self, ended: Ended) -> Result<Trained<M>, TrainError> {
         let network = self.network.as_ref().expect("a network outside of steps").valid();
-        let weights = self.best.as_ref().unwrap_or(&self.optimiser.average);
+        let weights = self.chosen.as_ref().unwrap_or(&self.optimiser.average);
         let network = if weights.is_empty() { network } else { parameters::with_values(network, weights) };
         // Algorithm 1 goes on after its model has begun to overlearn the labels, and phi goes astray with it: take the
         // phi that belongs to the chosen weights.
-        let chosen = self.progress.history.iter().find(|record| record.epoch == self.progress.best_epoch);
+        let chosen = self.progress.history.iter().find(|record| record.epoch == self.progress.choice.epoch);
         if let (Method::Likelihood, Some(phi)) = (&self.job.method, chosen.map(|record| record.phi.clone())) {
             self.progress.mechanism.refresh(&Phi::new(phi)?);
         }
@@ -481,7 +488,7 @@ impl<'a, M: Classifier> Run<'a, M> {
             mechanism: self.progress.mechanism,
             history: self.progress.history,
             ended,
-            chosen_epoch: self.progress.best_epoch,
+            chosen_epoch: self.progress.choice.epoch,
             held_out: self.held_out,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::examples::Examples;
 use mnar::Labels;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -51,15 +51,97 @@ pub(crate) fn held_out(labels: &Labels, share: f64, seed: u64) -> Vec<usize> {
 
 /// Weighted mean log-loss and accuracy of logits divided by a temperature; `rows` holds class and weight of each.
 pub fn weighted_scores(scores: &Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> (f64, f64) {
-    let (mut weights, mut risk, mut right) = (0.0, 0.0, 0.0);
-    for (&(y, weight), scores) in rows.iter().zip(scores.rows()) {
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: f64 = rows.iter().map(|(_, weight)| weight).sum();
+    let scored = rows.iter().zip(scores.rows());
+    let right: f64 = scored.filter(|((y, _), scores)| scores[*y] == top(scores)).map(|((_, weight), _)| weight).sum();
+    (weighted_losses(scores, rows, temperature).iter().sum(), right / weights)
+}
+
+/// The part of every row in the weighted mean log-loss.
+fn weighted_losses(scores: &Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> Vec<f64> {
+    let weights: f64 = rows.iter().map(|(_, weight)| weight).sum();
+    let loss = |(&(y, weight), scores): (&(usize, f64), ArrayView1<'_, f64>)| {
+        let top = top(&scores);
         let log_sum = scores.iter().map(|score| ((score - top) / temperature).exp()).sum::<f64>().ln();
-        weights += weight;
-        risk += weight * (log_sum + (top - scores[y]) / temperature);
-        right += if scores[y] == top { weight } else { 0.0 };
+        weight / weights * (log_sum + (top - scores[y]) / temperature)
+    };
+    rows.iter().zip(scores.rows()).map(loss).collect()
+}
+
+fn top(scores: &ArrayView1<'_, f64>) -> f64 {
+    scores.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Which epoch is kept.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// The epoch whose weights are kept, from 1.
+    pub(crate) epoch: usize,
+    best: Option<Best>,
+}
+
+/// The epoch of least risk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Best {
+    epoch: usize,
+    risk: f64,
+    /// What every held-out row adds to the risk; none where the least risk is kept whatever its chance.
+    losses: Vec<f64>,
+}
+
+impl Choice {
+    /// Standard errors by which a later epoch must be worse for an earlier one to be kept.
+    const CLEARLY: f64 = 2.0;
+
+    /// An epoch that nothing can judge: the last one is kept.
+    pub(crate) fn take(&mut self, epoch: usize) {
+        *self = Self { epoch, best: None };
     }
-    (risk / weights, right / weights)
+
+    /// Is this epoch the best so far? Then it is kept.
+    pub(crate) fn offer_best(&mut self, epoch: usize, risk: f64) -> bool {
+        self.offer(epoch, risk, Vec::new())
+    }
+
+    /// Is this epoch, by the weighted losses of held-out rows, not clearly worse than the best so far? Then it is kept.
+    ///
+    /// A few rows of a rarely labelled class carry most of the weight, and the smallest of a hundred noisy risks is often
+    /// that of an early epoch which happens to be unsure of one of them. Later epochs have learnt more, at a smaller
+    /// learning rate, so the burden of proof is on the early one: the risks must differ by more than chance, and since
+    /// the rows are the same, chance is the spread of their differences.
+    pub(crate) fn offer_later(&mut self, epoch: usize, scores: &Array2<f64>, rows: &[(usize, f64)]) -> bool {
+        let losses = weighted_losses(scores, rows, 1.0);
+        self.offer(epoch, losses.iter().sum(), losses)
+    }
+
+    fn offer(&mut self, epoch: usize, risk: f64, losses: Vec<f64>) -> bool {
+        let is_best = self.best.as_ref().is_none_or(|best| risk <= best.risk);
+        let by_chance = |best: &Best| !losses.is_empty() && !is_clearly_worse(&losses, &best.losses);
+        let keep = is_best || self.best.as_ref().is_some_and(by_chance);
+        if is_best {
+            self.best = Some(Best { epoch, risk, losses });
+        }
+        if keep {
+            self.epoch = epoch;
+        }
+        keep
+    }
+
+    /// The epoch of least risk.
+    pub(crate) fn best_epoch(&self) -> usize {
+        self.best.as_ref().map_or(self.epoch, |best| best.epoch)
+    }
+}
+
+/// Is the sum of the first larger than that of the second by more than the spread of their differences allows?
+fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
+    let n = losses.len() as f64;
+    let differences: Vec<f64> = losses.iter().zip(best).map(|(loss, best)| loss - best).collect();
+    let excess: f64 = differences.iter().sum();
+    let squares: f64 = differences.iter().map(|difference| (difference - excess / n).powi(2)).sum();
+    // A single row, and no rows, say nothing of chance.
+    let standard_error = if n > 1.0 { (n / (n - 1.0) * squares).sqrt() } else { 0.0 };
+    excess > Choice::CLEARLY * standard_error
 }
 
 /// The temperature of least risk, at least 1: learning from one's own guesses makes a network too sure, and a few dozen
@@ -111,6 +193,44 @@ mod tests {
         assert!((risk - expected).abs() < 1e-12 && accuracy == 1.0);
         let (hot, _) = weighted_scores(&scores, &[(0, 3.0), (1, 1.0)], 2.0);
         assert!((hot - (3.0 * (1.0 + (-1.0f64).exp()).ln() + 2f64.ln()) / 4.0).abs() < 1e-12);
+    }
+
+    /// Losses of single rows as logits of two classes, class 0 being right.
+    fn scores(losses: &[f64]) -> Array2<f64> {
+        Array2::from_shape_fn((losses.len(), 2), |(i, k)| if k == 0 { 0.0 } else { (losses[i].exp() - 1.0).ln() })
+    }
+
+    #[test]
+    fn a_later_epoch_is_kept_unless_it_is_clearly_worse() {
+        let rows = vec![(0, 1.0); 10];
+        let mut choice = Choice::default();
+        assert!(choice.offer_later(1, &scores(&[0.5; 10]), &rows));
+        // Nine rows better, one far worse: by chance.
+        let mut lone = [0.45; 10];
+        lone[3] = 2.0;
+        assert!(choice.offer_later(2, &scores(&lone), &rows));
+        assert_eq!((choice.epoch, choice.best_epoch()), (2, 1));
+        // Every row worse by about as much: not by chance.
+        let worse: Vec<f64> = (0..10).map(|i| 0.6 + 0.01 * f64::from(i)).collect();
+        assert!(!choice.offer_later(3, &scores(&worse), &rows));
+        assert_eq!((choice.epoch, choice.best_epoch()), (2, 1));
+        assert!(choice.offer_later(4, &scores(&[0.4; 10]), &rows));
+        assert_eq!((choice.epoch, choice.best_epoch()), (4, 4));
+        // The same lone row with most of the weight decides no more than it did.
+        let mut weighted = rows.clone();
+        weighted[3].1 = 100.0;
+        let mut choice = Choice::default();
+        assert!(choice.offer_later(1, &scores(&[0.5; 10]), &weighted));
+        assert!(choice.offer_later(2, &scores(&lone), &weighted));
+    }
+
+    #[test]
+    fn the_least_risk_is_kept_where_that_is_asked_for() {
+        let mut choice = Choice::default();
+        assert!(choice.offer_best(1, 0.5) && !choice.offer_best(2, 0.51) && choice.offer_best(3, 0.5));
+        assert_eq!((choice.epoch, choice.best_epoch()), (3, 3));
+        choice.take(7);
+        assert_eq!((choice.epoch, choice.best_epoch()), (7, 7));
     }
 
     /// The same share of every class, and two labels left for each.

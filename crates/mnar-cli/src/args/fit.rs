@@ -89,7 +89,7 @@ pub(crate) struct DataArgs {
 #[derive(Args, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct FitOptions {
-    /// Where the weights come from [default: label-shift]
+    /// How labels are debiased [default: adjusted for tables, label-shift for images]
     #[arg(long, value_enum)]
     pub(crate) method: Option<MethodName>,
     /// The loss of unlabelled rows [default: pseudo-labels]

@@ -10,7 +10,7 @@ use mnar_train::mechanism::Method;
 use mnar_train::model::{Architecture, Network};
 use mnar_train::{Examples, Job, TrainSettings, train};
 
-pub(crate) const ALL: [&str; 3] = ["complete-case", "pl", "ours"];
+pub(crate) const ALL: [&str; 4] = ["complete-case", "pl", "ours", "ours-adjusted"];
 
 /// Everything but the method.
 pub(crate) struct Setting<'a> {
@@ -38,6 +38,11 @@ pub(crate) fn learn(name: &str, setting: &Setting<'_>) -> Result<Learnt, Failure
         "ours" => {
             let phi = cross_fitted_phi(setting)?;
             run(setting, Method::Given(phi.as_slice().to_vec()), setting.settings)
+        }
+        // No weights, but the likelihood of a label given that the row is labelled.
+        "ours-adjusted" => {
+            let phi = cross_fitted_phi(setting)?;
+            run(setting, Method::Adjusted(phi.as_slice().to_vec()), setting.settings)
         }
         other => Err(format!("there is no method `{other}`; the methods are {}", ALL.join(", ")).into()),
     }

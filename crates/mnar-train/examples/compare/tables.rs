@@ -1,6 +1,6 @@
 //! Tables whose labels are hidden by a known mechanism: ours beside labelled-only training and plain pseudo-labels.
 
-use crate::methods::{Setting, learn, score};
+use crate::methods::{ALL, Setting, learn, score};
 use crate::{Failure, Options, write_results};
 use mnar::{Class, Labels, Phi};
 use mnar_train::consistency::PseudoLabels;
@@ -33,12 +33,10 @@ struct Row {
     phi_normalised_mse: f64,
 }
 
-const METHODS: [&str; 3] = ["complete-case", "pl", "ours"];
-
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.data()?;
     let seeds = options.number("seeds", 10)?;
-    let methods = options.list("methods").unwrap_or_else(|| METHODS.map(String::from).to_vec());
+    let methods = options.list("methods").unwrap_or_else(|| ALL.map(String::from).to_vec());
     let wanted = options.list("sets");
     let sets = [
         optdigits(&folder)?,

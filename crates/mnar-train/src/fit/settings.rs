@@ -5,13 +5,12 @@ use crate::model::Architecture;
 use crate::settings::TrainSettings;
 use serde::{Deserialize, Serialize};
 
-/// Where the mechanism in the loop comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where the mechanism in the loop comes from, and what is done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MethodName {
     /// Label shift from cross-fitted, calibrated posteriors first; then the debiased risk with it.
-    #[default]
     LabelShift,
     /// The same phi; then no weights but the likelihood of a label given that the row is labelled.
     Adjusted,
