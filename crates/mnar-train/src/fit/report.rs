@@ -140,8 +140,12 @@ fn warnings(labels: &Labels, estimation: &Estimation, debiased: &Trained<Network
     if let Some(estimate) = &estimation.estimate
         && !estimate.clipped.is_empty()
     {
-        let names: Vec<&str> = estimate.clipped.iter().take(5).map(|class| labels.name(*class)).collect();
-        warnings.push(format!("phi of {} is at its bound 1: more rows look labelled than there are", names.join(", ")));
+        let names: Vec<String> =
+            estimate.clipped.iter().take(5).map(|class| format!("`{}`", labels.name(*class))).collect();
+        warnings.push(format!(
+            "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance",
+            names.join(", ")
+        ));
     }
     warnings.extend(mnar::diagnose::few_labels(labels.names(), labels.counts()));
     if let Some(verdict) = estimation.identifiability.as_ref().map(|found| found.verdict)
