@@ -61,6 +61,31 @@ fn a_class_that_is_always_labelled() {
     let [lower, upper] = [0, 1].map(|end| report["phi_ci95"][0][end].as_f64().unwrap());
     assert!(lower > 0.95 && lower < 1.0 && upper == 1.0, "{lower} {upper}");
     mnar(folder.path()).args(["report", "run"]).assert().success();
+    // The same from predictions: `estimate` has the interval, too.
+    let words = ["estimate", "t.csv", "--label", "state", "--features", "a,b", "--interval", "information"];
+    let estimate = mnar(folder.path()).args(words).args(["--format", "json"]).assert().success();
+    let estimate: serde_json::Value = serde_json::from_slice(&estimate.get_output().stdout).unwrap();
+    assert!(estimate["phi_ci95"][0][0].as_f64().unwrap() > 0.95, "{}", estimate["phi_ci95"]);
+}
+
+/// Tables are debiased by the adjusted likelihood, unless a method or something about weights is asked for.
+#[test]
+fn the_default_method_is_that_of_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(300, 5)).unwrap();
+    for (words, expected) in [
+        (&[][..], "adjusted"),
+        (&["--method", "me"][..], "me"),
+        (&["--clip-weights", "5"][..], "label-shift"),
+        (&["--refresh", "1"][..], "label-shift"),
+    ] {
+        let quick = ["--label", "diagnosis", "--epochs", "2", "--replicates", "0", "--no-baseline", "--quiet"];
+        let out = format!("run-{}", words.len() + expected.len());
+        mnar(folder.path()).args(["fit", "clinic.csv", "--out", &out]).args(quick).args(words).assert().success();
+        let settings = std::fs::read_to_string(folder.path().join(&out).join("settings.toml")).unwrap();
+        assert!(settings.contains(&format!("method = \"{expected}\"")), "{words:?}: {settings}");
+        std::fs::remove_dir_all(folder.path().join(out)).unwrap();
+    }
 }
 
 /// A column that names the rows is no feature, and stands beside every prediction.
@@ -83,6 +108,12 @@ fn rows_keep_their_names() {
         .code(2);
     let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(message.contains("the name of the row"), "{message}");
+    std::fs::write(folder.path().join("clash.csv"), with_id.replace("patient", "confidence")).unwrap();
+    let clash = ["fit", "clash.csv", "--label", "diagnosis", "--out", "run", "--id", "confidence"];
+    let refused = mnar(folder.path()).args(clash).args(QUICK).assert().code(2);
+    let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(message.contains("predictions have a column of that name"), "{message}");
+    assert!(!folder.path().join("run").exists());
     mnar(folder.path()).args(fit).args(["--id", "patient"]).args(QUICK).assert().success();
     mnar(folder.path()).args(["predict", "run", "clinic.csv", "--id", "patient", "-o", "new.csv"]).assert().success();
     for name in ["run/predictions.csv", "new.csv"] {

@@ -413,7 +413,7 @@ impl<'a, M: Classifier> Run<'a, M> {
             seconds: self.seconds(),
         };
         self.progress.epoch_loss = 0.0;
-        if self.keeps(epoch, scored) {
+        if self.keeps(epoch, scored, validation) {
             self.chosen = Some(self.optimiser.average.clone());
         }
         self.progress.history.push(record.clone());
@@ -426,13 +426,12 @@ impl<'a, M: Classifier> Run<'a, M> {
     }
 
     /// Are the weights of this epoch to be kept, by the rows that it is chosen by?
-    fn keeps(&mut self, epoch: usize, scored: Option<ScoredRows>) -> bool {
+    fn keeps(&mut self, epoch: usize, scored: Option<ScoredRows>, risk_and_accuracy: Option<(f64, f64)>) -> bool {
         let choice = &mut self.progress.choice;
-        let Some((scores, rows)) = scored else {
+        let (Some((scores, rows)), Some((risk, accuracy))) = (scored, risk_and_accuracy) else {
             choice.take(epoch);
             return true;
         };
-        let (risk, accuracy) = weighted_scores(&scores, &rows, 1.0);
         match (self.job.validation, &self.job.method) {
             (Some(Validation { by: Criterion::Accuracy, .. }), _) => choice.offer_best(epoch, -accuracy),
             // Where probabilities are the goal: those of the folds lead to phi, and Algorithm 1's phi goes astray when

@@ -195,6 +195,21 @@ fn debiased(
     Ok(context.train("debiased", method.clone(), reporter)?.map(|trained| (trained, method)))
 }
 
+/// A name of the rows that is also that of a column of predictions would stand there twice; better said before training.
+pub fn check_row_names(row_names: Option<&RowNames>, classes: &[String]) -> Result<(), TrainError> {
+    let Some(RowNames { column, .. }) = row_names else { return Ok(()) };
+    let of_class =
+        |prefix: &str| column.strip_prefix(prefix).is_some_and(|rest| classes.iter().any(|class| class == rest));
+    if ["label", "predicted", "confidence"].contains(&column.as_str()) || of_class("p_") || of_class("u_") {
+        return Err(TrainError::Setting {
+            name: "the column that names the rows",
+            value: column.clone(),
+            range: "called otherwise: predictions have a column of that name",
+        });
+    }
+    Ok(())
+}
+
 /// Writes p(y|x), p(y|x, unlabelled), the most likely class and its probability, one row a row.
 pub fn write_predictions(
     path: &Path,
@@ -204,6 +219,7 @@ pub fn write_predictions(
     row_names: Option<&RowNames>,
     labels: Option<Vec<Option<&str>>>,
 ) -> Result<(), TrainError> {
+    check_row_names(row_names, classes)?;
     let n = population.len();
     let mut given_unlabelled = vec![vec![f64::NAN; n]; classes.len()];
     let (mut top, mut confidence) = (Vec::with_capacity(n), Vec::with_capacity(n));

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use mnar_data::{AtomicFile, Inputs, ReadOptions, read_dataset};
 use mnar_report::Report;
 use mnar_train::Encoding;
-use mnar_train::fit::{FitSettings, Origin, Place, fit};
+use mnar_train::fit::{FitSettings, Origin, Place, check_row_names, fit};
 use progress::Terminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -83,6 +83,7 @@ pub(crate) fn run_in(args: &FitArgs, folder: &Path, origin: Origin, stop: &Atomi
         mnar::crossfit::FoldPlan::for_labels(&dataset.labels, settings.folds, settings.train.seed)?;
     }
     settings.architecture.check(shape, dataset.labels.n_classes())?;
+    check_row_names(dataset.row_names.as_ref(), dataset.labels.names())?;
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     write_settings(&folder.join(SETTINGS), &settings, args.resume)?;
 
