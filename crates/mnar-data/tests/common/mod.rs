@@ -1,0 +1,66 @@
+//! What tests of reading share; each test file is a program of its own and uses some of it.
+#![allow(clippy::unwrap_used, dead_code)]
+
+use mnar_data::{ColumnValues, Dataset, FeatureTable, Inputs, ReadOptions, read_dataset};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+pub(crate) fn file(folder: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+pub(crate) fn labelled(label: &str) -> ReadOptions {
+    ReadOptions { label: Some(label.into()), ..ReadOptions::default() }
+}
+
+/// The message without the folder, which differs from run to run.
+pub(crate) fn refused(path: &Path, options: &ReadOptions) -> String {
+    let message = read_dataset(path, options).unwrap_err().to_string();
+    let shown = path.display().to_string();
+    message.replace(&format!("{shown}/"), "").replace(&format!("{}/", path.parent().unwrap().display()), "")
+}
+
+pub(crate) fn table(dataset: &Dataset) -> &FeatureTable {
+    match &dataset.inputs {
+        Inputs::Table(table) => table,
+        Inputs::Images(images) => panic!("{images:?}"),
+    }
+}
+
+/// A version 1.0 file.
+pub(crate) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    npy_ordered(descr, shape, data, "False")
+}
+
+pub(crate) fn npy_ordered(descr: &str, shape: &str, data: &[u8], column_major: &str) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {column_major}, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+pub(crate) fn csv(text: &str, options: &ReadOptions) -> Result<Dataset, String> {
+    let folder = folder();
+    read_dataset(&file(&folder, "t.csv", text), options)
+        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+pub(crate) fn numbers(table: &FeatureTable, name: &str) -> Vec<f32> {
+    match &table.columns().iter().find(|column| column.name == name).unwrap().values {
+        ColumnValues::Numeric(values) => values.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}

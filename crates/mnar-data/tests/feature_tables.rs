@@ -1,0 +1,222 @@
+//! Tables that a model can be trained on, on tiny files, good and bad.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, ListArray, RecordBatch, StringArray};
+use common::{csv, file, folder, labelled, npy, numbers, refused, table};
+use mnar_data::{
+    ColumnValues, Expected, FeatureTable, ImageShape, Inputs, ReadOptions, Split, TableEncoder, read_dataset,
+    read_for_prediction,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn names(table: &FeatureTable, name: &str) -> Vec<Option<String>> {
+    match &table.columns().iter().find(|column| column.name == name).unwrap().values {
+        ColumnValues::Categorical(names) => {
+            (0..names.len()).map(|i| names.code(i).map(|code| names.levels()[code].clone())).collect()
+        }
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn some(values: &[&str]) -> Vec<Option<String>> {
+    values.iter().map(|value| (!value.is_empty()).then(|| (*value).to_owned())).collect()
+}
+
+#[test]
+fn columns_are_typed_by_their_values() {
+    let text = "age,yes,city,code,label\n1.5,True,Ulm,01,a\nNA,false,,x,\n-2,,Bern,01,b\n 1e2 ,TRUE,Ulm,7,\n";
+    let read = csv(text, &labelled("label")).unwrap();
+    let table = table(&read);
+    let age = numbers(table, "age");
+    assert!(age[1].is_nan());
+    assert_eq!([age[0], age[2], age[3]], [1.5, -2.0, 100.0]);
+    assert_eq!(numbers(table, "yes")[..2], [1.0, 0.0]);
+    assert_eq!(names(table, "city"), some(&["Ulm", "", "Bern", "Ulm"]));
+    // A text after numbers makes names of all, as they were written.
+    assert_eq!(names(table, "code"), some(&["01", "x", "01", "7"]));
+    assert_eq!(read.labels.names(), ["a", "b"]);
+    let mut options = labelled("label");
+    options.categorical = vec!["yes".into()];
+    options.ignore = vec!["age".into(), "city".into()];
+    options.missing = vec!["x".into(), "b".into()];
+    let read = csv(text, &options).unwrap();
+    assert_eq!(names(self::table(&read), "yes"), some(&["True", "false", "", "TRUE"]));
+    let code = numbers(self::table(&read), "code");
+    assert_eq!((code[0], code[1].is_nan(), code.len()), (1.0, true, 4));
+    assert_eq!(read.labels.counts(), [1]);
+}
+
+#[test]
+fn labels_may_be_numbers_booleans_or_text_and_all_there() {
+    for (labels, expected) in
+        [(["10", "9", ""], ["9", "10"]), (["1.0", "0.0", ""], ["0", "1"]), (["True", "False", ""], ["False", "True"])]
+    {
+        let [a, b, c] = labels;
+        let read = csv(&format!("x,label\n1,{a}\n2,{b}\n3,{c}\n"), &labelled("label")).unwrap();
+        assert_eq!(read.labels.names(), expected);
+        assert_eq!(read.labels.counts(), [1, 1]);
+    }
+    assert_eq!(csv("x,label\n1,a\n2,b\n", &labelled("label")).unwrap().labels.n_unlabelled(), 0);
+    // One class alone is read too: whether it will do is for the method to say.
+    assert_eq!(csv("x,label\n1,a\n2,\n", &labelled("label")).unwrap().labels.counts(), [1]);
+}
+
+#[test]
+fn bad_tables_are_refused_with_what_to_do() {
+    let message = |text: &str| csv(text, &labelled("label")).unwrap_err();
+    assert_eq!(
+        message("a,label\n1,x\n-inf,y\n"),
+        "t.csv: row 2, column `a`: the value is -inf; features must be finite numbers"
+    );
+    assert!(message("a,label\n1,x\n1e39,y\n").contains("row 2, column `a`: the value is 1e39"));
+    assert!(message("a,label\n1,\n2, \n").contains("none of the 2 rows"));
+    assert!(message("label\nx\ny\n").contains("there are no feature columns"));
+    assert!(message("a,label\n").contains("no rows below the header"));
+    assert!(message("a,Label\n1,x\n").contains("no column `label`, did you mean `Label`?"));
+    assert!(csv("a,b\n1,x\n", &ReadOptions::default()).unwrap_err().contains("Name it with `--label COLUMN`"));
+    let mut options = labelled("label");
+    options.ignore = vec!["b".into()];
+    assert!(csv("a,label\n1,x\n", &options).unwrap_err().contains("no column `b`"));
+    options.ignore = vec!["label".into()];
+    assert!(csv("a,label\n1,x\n", &options).unwrap_err().contains("cannot be the label and ignored"));
+
+    let mut text = String::from("id,label\n");
+    (0..150).for_each(|i| text.push_str(&format!("n{i},{}\n", i % 2)));
+    assert_eq!(
+        message(&text),
+        "t.csv: column `id` has 150 different values in 150 rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore id`, or have it written beside every prediction with `--id id`"
+    );
+    let mut text = String::from("x,label\n");
+    (0..5000).for_each(|i| text.push_str(&format!("{i}.5,{}\n", i % 2)));
+    assert_eq!(numbers(table(&csv(&text, &labelled("label")).unwrap()), "x")[4999], 4999.5);
+    text.push_str("many,1\n");
+    let refusal = message(&text);
+    assert!(refusal.contains("row 5001, column `x`: `many` is not a number"), "{refusal}");
+    assert!(refusal.contains("`--categorical x`"), "{refusal}");
+    let mut text = String::from("time,label\n");
+    (0..500).for_each(|i| text.push_str(&format!("{},{}\n", 1_700_000_000 + i, i % 2)));
+    assert!(message(&text).contains("column `time` varies by 1.443e2 around 1.700000"), "{}", message(&text));
+}
+
+#[test]
+fn labels_from_elsewhere_replace_those_inside() {
+    let folder = folder();
+    let data = file(&folder, "t.csv", "x,label\n1,a\n2,b\n3,a\n");
+    let options = |file: PathBuf, label: Option<&str>| ReadOptions {
+        labels_file: Some(file),
+        label: label.map(str::to_owned),
+        ..ReadOptions::default()
+    };
+    let csv = file(&folder, "labels.csv", "id,label\n7,u\n8,\n9,v\n");
+    let read = read_dataset(&data, &options(csv.clone(), Some("label"))).unwrap();
+    assert_eq!(read.labels.names(), ["u", "v"]);
+    // The label of the table is no feature for all that.
+    assert_eq!(table(&read).columns().len(), 1);
+    let array = file(&folder, "labels.npy", npy("<i4", "(3,)", &[-1_i32, 1, 0].map(i32::to_le_bytes).concat()));
+    let read = read_dataset(&data, &options(array, None)).unwrap();
+    assert_eq!(read.labels.names(), ["0", "1"]);
+    assert!(!read.labels.is_labelled(0));
+    let few = file(&folder, "few.csv", "label\na\nb\n");
+    assert!(
+        refused(&data, &options(few.clone(), None)).contains("few.csv: there are 2 labels for the 3 rows of t.csv")
+    );
+    assert!(refused(&data, &options(few, Some("lebel"))).contains("did you mean `label`?"));
+    let none = file(&folder, "none.npy", npy("|i1", "(3,)", &[255; 3]));
+    assert!(refused(&data, &options(none, None)).contains("none.npy: none of the 3 rows"));
+    let floats =
+        file(&folder, "floats.npy", npy("<f8", "(3, 1)", &[1.0, f64::NAN, 0.5].map(f64::to_le_bytes).concat()));
+    assert!(refused(&data, &options(floats, None)).contains("row 3: label 0.5 is not a whole number"));
+}
+
+fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
+    let folder = folder();
+    let path = folder.path().join("t.parquet");
+    let list = |rows: Vec<Option<Vec<Option<f32>>>>| -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
+    };
+    let embedding = list(vec![None, Some(vec![Some(1.0), Some(2.0)]), Some(vec![None, Some(4.0)])]);
+    let columns = |embedding: ArrayRef| -> Vec<(&'static str, ArrayRef)> {
+        vec![
+            ("flag", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+            ("e", embedding),
+            ("text", Arc::new(StringArray::from(vec![Some("1"), Some("2"), None]))),
+            ("f", Arc::new(Float64Array::from(vec![Some(1.0), Some(-999.0), Some(f64::NAN)]))),
+            ("label", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+        ]
+    };
+    write_parquet(&path, columns(embedding));
+    let mut options = labelled("label");
+    options.missing = vec!["-999".into()];
+    let read = read_dataset(&path, &options).unwrap();
+    let all = table(&read);
+    let header: Vec<&str> = all.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(header, ["flag", "e_0", "e_1", "text", "f"]);
+    assert!(numbers(all, "e_0")[0].is_nan() && numbers(all, "e_0")[2].is_nan() && numbers(all, "f")[1].is_nan());
+    assert_eq!(numbers(all, "e_1")[1..], [2.0, 4.0]);
+    assert_eq!(names(all, "text"), some(&["1", "2", ""]));
+    assert_eq!(read.labels.names(), ["false", "true"]);
+    // The parts of a list are found again for prediction, and what is not known is passed over.
+    let encoder = TableEncoder::fit(all).unwrap();
+    let again = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train, None).unwrap();
+    let Inputs::Table(again) = again.inputs else { panic!() };
+    assert_eq!(encoder.encode(&again).unwrap(), encoder.encode(all).unwrap());
+
+    let short = list(vec![Some(vec![Some(1.0)]), Some(vec![Some(1.0), Some(2.0)]), None]);
+    write_parquet(&path, columns(short));
+    assert!(refused(&path, &options).contains("row 2, column `e`: a list of 2 numbers, where the others have 1"));
+    write_parquet(
+        &path,
+        vec![("d", Arc::new(Date32Array::from(vec![1, 2]))), ("label", Arc::new(StringArray::from(vec!["a", "b"])))],
+    );
+    let refusal = refused(&path, &options);
+    assert!(refusal.contains("column `d` has type Date32, but a feature must be a number"), "{refusal}");
+    assert!(refusal.contains("`--ignore`"), "{refusal}");
+    let words: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 2]));
+    write_parquet(&path, vec![("x", Arc::new(Float64Array::from(vec![1.0, 2.0]))), ("label", words)]);
+    assert!(refused(&path, &options).contains("a label or fold must be text"));
+}
+
+#[test]
+fn rows_to_be_predicted_are_read_as_those_learnt_from() {
+    let folder = folder();
+    let text = "n,c,k,label\n1,u,5,a\n2,u,5,b\n,v,5,\n4,v,5,a\n5,w,5,\n";
+    let learnt = read_dataset(&file(&folder, "t.csv", text), &labelled("label")).unwrap();
+    let encoder = TableEncoder::fit(table(&learnt)).unwrap();
+    assert_eq!(encoder.feature_names(), ["n", "n (missing)", "c=u", "c=v"]);
+    assert_eq!(encoder.dropped(), ["k"]);
+    let read = |text: &str| {
+        let path = file(&folder, "new.csv", text);
+        let rows = read_for_prediction(&path, &Expected::Table(&encoder), Split::Train, None);
+        rows.map(|rows| rows.inputs).map_err(|error| error.to_string())
+    };
+    // Other columns, another order, a level seen once, one never seen, a missing one; one row is enough.
+    let Inputs::Table(new) = read("z,c,n\nq,w,3\nq,new,\nq,,true\nq,v,2\n").unwrap() else { panic!() };
+    let x = encoder.encode(&new).unwrap();
+    assert_eq!(x.row(0).to_vec(), [0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(x.row(1).to_vec(), [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(x.row(2).to_vec()[2..], [0.0, 0.0]);
+    assert_eq!(x.row(3).to_vec()[1..], [0.0, 0.0, 1.0]);
+    assert!(read("c,m\nu,1\n").unwrap_err().contains("there is no column `n`"));
+    assert!(read("c,N\nu,1\n").unwrap_err().contains("did you mean `N`?"));
+    let refusal = read("c,n\nu,one\n").unwrap_err();
+    assert!(
+        refusal.contains("row 1, column `n`: `one` is not a number; the model was trained on numbers"),
+        "{refusal}"
+    );
+    let pixels = Expected::Images { shape: ImageShape::flat(2, 2, 1), resize: false };
+    let error = read_for_prediction(&folder.path().join("t.csv"), &pixels, Split::Train, None).unwrap_err().to_string();
+    assert!(error.contains("it holds a table, but the model was trained on images"), "{error}");
+}
