@@ -2,9 +2,11 @@
 #![allow(missing_docs)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mnar::analysis::{EstimateSettings, Evidence, Features, IntervalMethod};
 use mnar::calibrate::Calibration;
+use mnar::classify::SoftmaxRegression;
+use mnar::crossfit::FoldPlan;
 use mnar::estimate::{Estimator, LabelShift, Likelihood};
-use mnar::pipeline::Pipeline;
 use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
@@ -50,8 +52,15 @@ fn estimators(criterion: &mut Criterion) {
     }
     group.finish();
     let (p, y) = table(3000, 3);
-    criterion.bench_function("pipeline/3000x3, 5 folds", |b| {
-        b.iter(|| Pipeline::default().run(p.view(), &y).expect("estimable"))
+    let (x, classifier) = (p.view().to_owned(), SoftmaxRegression::default());
+    let features = Features { x: &x, names: &[], classifier: &classifier };
+    let settings = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+    criterion.bench_function("cross-fit and estimate/3000x3, 5 folds", |b| {
+        b.iter(|| {
+            let plan = FoldPlan::for_labels(&y, 5, 0).expect("labels in every fold");
+            let evidence = Evidence::cross_fit(features, &y, plan, 0, &()).expect("a fit");
+            settings.run(&evidence, &()).expect("estimable")
+        })
     });
 }
 

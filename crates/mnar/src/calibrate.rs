@@ -12,7 +12,7 @@ use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Probabilities below this enter as this: log 0 has no scale.
@@ -49,21 +49,32 @@ impl Default for Calibration {
 }
 
 /// Fitted calibration, with what it did on the labelled rows it was fitted on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bcts {
     /// a, the inverse temperature.
     pub inverse_temperature: f64,
     /// b, one bias a class.
     pub biases: Vec<f64>,
     /// Precision 1/tau² the biases were shrunk with; infinite where they were not fitted.
+    #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub bias_precision: f64,
     /// Expected calibration error of the most probable class before.
+    #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ece_before: f64,
     /// The same after.
+    #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ece_after: f64,
     /// Mean log-loss on the labelled rows before.
+    #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub log_loss_before: f64,
     /// The same after.
+    #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub log_loss_after: f64,
     /// Did Newton's method converge?
     pub converged: bool,
@@ -173,6 +184,21 @@ fn solve(hessian: &DMatrix<f64>, gradient: &DVector<f64>) -> Option<DVector<f64>
 }
 
 impl Bcts {
+    /// A calibration found earlier, to be applied again; how well it fitted is not known.
+    pub fn known(inverse_temperature: f64, biases: Vec<f64>) -> Self {
+        let unknown = f64::NAN;
+        Self {
+            inverse_temperature,
+            biases,
+            bias_precision: unknown,
+            ece_before: unknown,
+            ece_after: unknown,
+            log_loss_before: unknown,
+            log_loss_after: unknown,
+            converged: true,
+        }
+    }
+
     /// Calibrates probabilities held in memory.
     pub fn apply(&self, posteriors: &Posteriors) -> Result<Posteriors, Error> {
         let mut out = Array2::zeros((posteriors.len(), posteriors.n_classes()).f());

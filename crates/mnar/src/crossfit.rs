@@ -1,10 +1,11 @@
 //! Cross-fitting: every row is scored by a classifier that has not seen it.
 
+use crate::classify::{Classifier, Fitted, Training};
 use crate::error::Error;
 use crate::labels::{Class, Labels};
-use crate::linear::SoftmaxRegression;
 use crate::posteriors::{PosteriorKind, Posteriors};
-use ndarray::{Array2, ArrayView2, Axis};
+use crate::progress::Progress;
+use ndarray::Array2;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -37,9 +38,9 @@ impl FoldPlan {
         Ok(Self { fold, n_folds, redrawn: 0 })
     }
 
-    /// As [`FoldPlan::uniform`], drawn again until no class has all its labels in one fold: a classifier that is
-    /// scored on a class must have seen it. With ten labels a class that happens once in two million draws of five
-    /// folds; the count is in [`FoldPlan::redrawn`].
+    /// Like [`FoldPlan::uniform`], drawn again until no class has all its labels in one fold: a classifier that is scored
+    /// on a class must have seen it. With ten labels per class and five folds that happens once in two million draws; the
+    /// count is in [`FoldPlan::redrawn`].
     pub fn for_labels(labels: &Labels, n_folds: usize, seed: u64) -> Result<Self, Error> {
         if let Some(k) = labels.counts().iter().position(|&count| count < 2) {
             return Err(Error::TooFewLabels {
@@ -83,12 +84,12 @@ impl FoldPlan {
         &self.fold
     }
 
-    /// Number of folds.
+    /// The number of folds.
     pub fn n_folds(&self) -> usize {
         self.n_folds
     }
 
-    /// Plans dropped because a class had all its labels in one fold.
+    /// How many plans were dropped because a class had all its labels in one fold.
     pub fn redrawn(&self) -> usize {
         self.redrawn
     }
@@ -103,53 +104,76 @@ impl FoldPlan {
     }
 }
 
-/// Labelled posteriors of every row, from softmax regressions that have not seen the row. `weights` counts the rows
-/// of a bootstrap.
-pub fn cross_fit(
-    x: ArrayView2<'_, f64>,
-    labels: &Labels,
-    plan: &FoldPlan,
-    regression: &SoftmaxRegression,
-    weights: Option<&[f64]>,
-) -> Result<Posteriors, Error> {
-    if x.nrows() != labels.len() {
-        return Err(Error::LengthMismatch { what: "the table of features", found: x.nrows(), expected: labels.len() });
-    }
-    let k = labels.n_classes();
-    let scored = plan
-        .members()
-        .into_par_iter()
-        .enumerate()
-        .map(|(fold, members)| -> Result<(Vec<usize>, Array2<f64>), Error> {
-            let (rows, y): (Vec<usize>, Vec<Class>) =
-                labels.labelled().filter(|(i, _)| plan.fold[*i] as usize != fold).unzip();
-            let row_weights: Option<Vec<f64>> = weights.map(|weights| rows.iter().map(|&i| weights[i]).collect());
-            let fit = regression
-                .fit(x.select(Axis(0), &rows).view(), &y, k, row_weights.as_deref())
-                .map_err(|error| name_class(error, labels))?;
-            let logits = fit.logits(x.select(Axis(0), &members).view());
-            Ok((members, logits))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut logits = Array2::zeros((labels.len(), k));
-    for (members, fold_logits) in scored {
-        for (&i, row) in members.iter().zip(fold_logits.rows()) {
-            logits.row_mut(i).assign(&row);
-        }
-    }
-    Posteriors::from_logits(logits.view(), PosteriorKind::Labelled)
+/// A classifier and the inputs it is cross-fitted on.
+pub struct CrossFit<'a, X: ?Sized> {
+    /// The classifier.
+    pub classifier: &'a dyn Classifier<X>,
+    /// The inputs of all rows.
+    pub x: &'a X,
+    /// Seed of the first fold's classifier; every further fold adds one.
+    pub seed: u64,
 }
 
-/// The regression knows classes by number only.
-fn name_class(error: Error, labels: &Labels) -> Error {
-    match error {
-        Error::TooFewLabels { class, found, needed, .. } => {
-            let name = class
-                .strip_prefix("number ")
-                .and_then(|number| number.parse::<usize>().ok())
-                .map_or(class.clone(), |number| labels.names()[number - 1].clone());
-            Error::TooFewLabels { class: name, found, needed, purpose: "the classifier of a fold" }
+/// What cross-fitting gives.
+pub struct CrossFitted<X: ?Sized> {
+    /// p(y | x, labelled) of every row, by the one classifier that was not trained on the fold of the row. Labelled and
+    /// unlabelled rows are treated alike, as estimators and tests need.
+    pub posteriors: Posteriors,
+    /// The classifier of each fold.
+    pub models: Vec<Box<dyn Fitted<X>>>,
+}
+
+impl<X: Sync + ?Sized> CrossFit<'_, X> {
+    /// Trains one classifier per fold on the labelled rows of the other folds and scores the rows of the fold with it.
+    /// `weights` says how often each row counts in training, as a bootstrap needs.
+    pub fn run(
+        &self,
+        labels: &Labels,
+        plan: &FoldPlan,
+        weights: Option<&[f64]>,
+        progress: &dyn Progress,
+    ) -> Result<CrossFitted<X>, Error> {
+        let fit = |(fold, members): (usize, Vec<usize>)| -> Result<_, Error> {
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let (rows, classes): (Vec<usize>, Vec<Class>) =
+                labels.labelled().filter(|(i, _)| plan.fold[*i] as usize != fold).unzip();
+            let row_weights: Option<Vec<f64>> = weights.map(|weights| rows.iter().map(|&i| weights[i]).collect());
+            let training = Training {
+                rows: &rows,
+                classes: &classes,
+                n_classes: labels.n_classes(),
+                weights: row_weights.as_deref(),
+            };
+            let seed = self.seed.wrapping_add(fold as u64);
+            let model = self.classifier.fit(self.x, &training, seed, progress).map_err(|error| match error {
+                // The classifier knows classes by number only.
+                Error::ClassNotTrained { class } => Error::TooFewLabels {
+                    class: labels.name(class).to_owned(),
+                    found: 0,
+                    needed: 1,
+                    purpose: "the classifier of a fold",
+                },
+                other => other,
+            })?;
+            let logits = model.logits(self.x, &members)?;
+            Ok((members, logits, model))
+        };
+        let members = plan.members();
+        let scored: Vec<_> = if self.classifier.parallel() {
+            members.into_par_iter().enumerate().map(fit).collect::<Result<_, _>>()?
+        } else {
+            members.into_iter().enumerate().map(fit).collect::<Result<_, _>>()?
+        };
+        let mut logits = Array2::zeros((labels.len(), labels.n_classes()));
+        let mut models = Vec::with_capacity(scored.len());
+        for (members, fold_logits, model) in scored {
+            for (&i, row) in members.iter().zip(fold_logits.rows()) {
+                logits.row_mut(i).assign(&row);
+            }
+            models.push(model);
         }
-        other => other,
+        Ok(CrossFitted { posteriors: Posteriors::from_logits(logits.view(), PosteriorKind::Labelled)?, models })
     }
 }

@@ -1,11 +1,13 @@
-//! What a statistician asks before believing phi: can the classes be told apart, how many rows do the weights leave,
-//! what if labels also depend on x, how many labels would do.
+//! Diagnostics of an estimate: whether the classes can be told apart, the effective sample size of the weights, how the
+//! estimate would change if labels also depended on x, and how many labels a given precision needs.
 
 use crate::error::Error;
 use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
 use crate::labels::Class;
 use crate::mixture::LogMixture;
+use crate::phi::Phi;
 use crate::rows::{Rows, Sample};
+use crate::shares::ClassShares;
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
@@ -14,28 +16,32 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 /// How well the classifier tells the classes apart, which is what identifies phi. The fixed-theta Fisher matrix
 /// cannot show it: its label counts alone make it positive definite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identifiability {
     /// Condition number of the label-shift information, in units of each class's share; not finite (null) where a
     /// class has no share.
     #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub condition: f64,
     /// Smallest singular value of the soft confusion matrix, columns summing to 1: 1 is perfect, 0 is blind.
     pub smallest_singular_value: f64,
     /// The largest standard error of logit(phi_k) for this classifier and these rows, of the classes that are not at
     /// the bound 1, where there is none; NaN without a covariance.
     #[serde(deserialize_with = "crate::nullable::number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub largest_logit_se: f64,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// A plain-words verdict on identifiability.
+/// How well the mechanism is identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The classes are told apart well.
     Good,
-    /// Estimates are usable, but lean on calibration or are imprecise for some class.
+    /// Estimates are usable, but depend on good calibration or are imprecise for some class.
     Weak,
     /// The data say little about some class.
     Poor,
@@ -47,7 +53,7 @@ impl Verdict {
         match self {
             Verdict::Good => "the classifier tells the classes apart well enough to identify the mechanism",
             Verdict::Weak => {
-                "the classifier confuses some classes: the mechanism is identified, but leans on good calibration and on the number of rows"
+                "the classifier confuses some classes: the mechanism is identified, but depends on good calibration and on the number of rows"
             }
             Verdict::Poor => {
                 "the data say little about some classes, which the classifier can hardly tell apart: read their intervals, not their phi"
@@ -104,13 +110,14 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
 /// assert!((ess - 100.0).abs() < 1e-9);
 /// # Ok::<(), mnar::Error>(())
 /// ```
-pub fn effective_sample_size(counts: &[f64], phi: &crate::Phi) -> f64 {
+pub fn effective_sample_size(counts: &[f64], phi: &Phi) -> f64 {
     let sum = |power: i32| counts.iter().zip(phi.as_slice()).map(|(n, phi)| n * phi.powi(-power)).sum::<f64>();
     sum(1).powi(2) / sum(2)
 }
 
 /// Labelled rows of about the same confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReliabilityBin {
     /// Rows.
     pub rows: usize,
@@ -177,13 +184,14 @@ fn most_probable(sample: &Sample<'_>, row: usize) -> (usize, f64) {
 
 /// One point of the sensitivity curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SensitivityPoint {
     /// Odds factor: how many times the odds of a label of the easiest row are those of the hardest row of its class.
     pub odds_factor: f64,
-    /// phi under it.
+    /// phi under this factor.
     pub phi: Vec<f64>,
-    /// Class shares under it.
-    pub prevalence: Vec<f64>,
+    /// The class shares under this factor.
+    pub prevalence: ClassShares,
 }
 
 /// How phi and the shares move when labels also depend on how easy a row is.
@@ -221,7 +229,7 @@ pub fn sensitivity(
             let phi = (0..k).map(|j| 1.0 / (1.0 + odds * w[j] * tilted[j] / pi[j])).collect();
             let prevalence =
                 (0..k).map(|j| (tally.counts[j] + tally.n_unlabelled * w[j] * tilted[j]) / n as f64).collect();
-            Ok(SensitivityPoint { odds_factor: factor, phi, prevalence })
+            Ok(SensitivityPoint { odds_factor: factor, phi, prevalence: ClassShares::estimated(prevalence) })
         })
         .collect()
 }
@@ -247,7 +255,8 @@ fn confidence_ranks(posteriors: &crate::Posteriors) -> Vec<f64> {
 }
 
 /// How many labels, and rows, would be needed if more of both were drawn by the same mechanism.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needed {
     /// Labels in all.
     pub labels: usize,
@@ -323,10 +332,10 @@ fn noncentral_sf(x: f64, df: usize, lambda: f64) -> f64 {
     total + (1.0 - weight_sum).max(0.0)
 }
 
-/// Below this many labels a class' phi rests on its count alone.
+/// Below this many labels, phi of a class rests on its count alone.
 const FEW_LABELS: usize = 10;
 
-/// A warning, where classes have few labels.
+/// A warning if some classes have few labels.
 pub fn few_labels(names: &[String], counts: &[usize]) -> Option<String> {
     let few = names.iter().zip(counts).filter(|(_, count)| **count < FEW_LABELS);
     let few: Vec<String> = few.map(|(name, _)| format!("`{name}`")).collect();

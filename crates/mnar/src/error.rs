@@ -1,14 +1,18 @@
-//! What can be wrong with the input. Every message says what, where, and what to do next.
+//! What can be wrong with the input. Every message says what is wrong and where; [`Error::remedies`] says which option
+//! would cure it.
 //!
 //! Rows are counted from 1, as in the data file below its header.
 
-/// The one error type of this crate. Failing to converge is not an error: see
+use crate::labels::Class;
+use crate::remedy::Remedy;
+
+/// The error type of this crate. Failing to converge is not an error: see
 /// [`Stop`](crate::estimate::Stop).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Two inputs that describe the same rows differ in length.
-    #[error("{what} has {found} rows but there are {expected} labels; give one entry a row, blank labels included")]
+    #[error("{what} has {found} rows but there are {expected} labels; give one entry per row, blank labels included")]
     LengthMismatch {
         /// The input with the wrong length.
         what: &'static str,
@@ -19,7 +23,7 @@ pub enum Error {
     },
     /// The posteriors have another number of classes than the labels.
     #[error(
-        "the posteriors have {found} columns but there are {expected} classes ({classes}); give one probability column a class"
+        "the posteriors have {found} columns but there are {expected} classes ({classes}); give one probability column per class"
     )]
     ClassCountMismatch {
         /// Columns of the posteriors.
@@ -33,14 +37,16 @@ pub enum Error {
     #[error("there are no rows; the table is empty")]
     NoRows,
     /// No row carries a label.
-    #[error("none of the {n} rows has a label; at least one label a class is needed to learn how classes are labelled")]
+    #[error(
+        "none of the {n} rows has a label; at least one label per class is needed to learn how classes are labelled"
+    )]
     NoLabels {
         /// Number of rows.
         n: usize,
     },
-    /// No row misses its label, so there is no mechanism to learn.
+    /// No label is missing, so there is no mechanism to learn.
     #[error(
-        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; blank labels mark the unlabelled rows (on the command line, --missing names a text that means the same)"
+        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; unlabelled rows have a blank label"
     )]
     NoUnlabelled {
         /// Number of rows.
@@ -78,6 +84,12 @@ pub enum Error {
         /// What needs them.
         purpose: &'static str,
     },
+    /// A classifier was given no row of a class.
+    #[error("class number {} has no training row with a positive weight", class.0 + 1)]
+    ClassNotTrained {
+        /// The class.
+        class: Class,
+    },
     /// A label is not among the classes.
     #[error("row {row}: label `{label}` is not among the classes ({classes})")]
     UnknownClass {
@@ -95,12 +107,12 @@ pub enum Error {
         name: String,
     },
     /// A posterior is not a number in [0, 1].
-    #[error("row {row}: the probability of class `{class}` is {value}; probabilities must be numbers from 0 to 1")]
+    #[error("row {row}: the probability of class number {} is {value}; probabilities must be numbers from 0 to 1", class.0 + 1)]
     NotAProbability {
         /// The row, from 1.
         row: usize,
-        /// The name, or the number from 1, of the class.
-        class: String,
+        /// The class.
+        class: Class,
         /// The offending value.
         value: f64,
     },
@@ -116,14 +128,14 @@ pub enum Error {
         /// The largest drift that is renormalised.
         tolerance: f64,
     },
-    /// A feature is not a finite number.
-    #[error(
-        "row {row}: feature {column} is {value}; features must be finite numbers, so fill in or drop missing values first"
-    )]
+    /// A feature or a logit is not a finite number.
+    #[error("row {row}: {what} {column} is {value}, but must be a finite number; fill in or drop missing values first")]
     NotFinite {
+        /// What the numbers are: "feature" or "logit".
+        what: &'static str,
         /// The row, from 1.
         row: usize,
-        /// The feature, from 1.
+        /// The column, from 1.
         column: usize,
         /// The offending value.
         value: f64,
@@ -161,12 +173,25 @@ pub enum Error {
     /// Settings that do not go together.
     #[error("{0}")]
     Settings(&'static str),
-    /// Whoever waited gave up.
-    #[error("stopped before the work was done")]
-    Interrupted,
+    /// The caller cancelled.
+    #[error("the work was cancelled before it was done")]
+    Cancelled,
     /// The rows come from a file or stream that failed while being read.
-    #[error("{0}")]
-    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
+    /// A classifier from outside this crate failed.
+    #[error(transparent)]
+    Classifier(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Options that would cure the error, where there are some.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            Self::NoUnlabelled { .. } => vec![Remedy::set("missing", "VALUE")],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Class names for a message: all of them when few, the first ones otherwise.

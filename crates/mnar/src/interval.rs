@@ -1,10 +1,13 @@
-//! Intervals that own up to what they know: bootstraps that resample labelled and unlabelled rows together and run
-//! the whole estimate again, and profile likelihood for a single class.
+//! Bootstrap and profile-likelihood intervals. The bootstrap resamples labelled and unlabelled rows together and runs the
+//! whole estimate again; the profile likelihood is for a single class.
 
 use crate::error::Error;
 use crate::estimate::{Likelihood, PhiEstimate, normal_quantile};
 use crate::labels::Class;
+use crate::phi::Phi;
+use crate::progress::{Progress, Stage};
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::solver::{Solver, Terms, maximise};
 use crate::sums::Tally;
 use rand::SeedableRng;
@@ -32,15 +35,16 @@ impl Default for Bootstrap {
 #[derive(Clone, Debug)]
 pub struct Replicates {
     /// phi of each replicate.
-    pub phi: Vec<Vec<f64>>,
+    pub phi: Vec<Phi>,
     /// Class shares of each replicate.
-    pub prevalence: Vec<Vec<f64>>,
+    pub prevalence: Vec<ClassShares>,
     /// Replicates whose estimate failed and were left out (a class lost its labels, for instance).
     pub failed: usize,
 }
 
 impl Bootstrap {
-    /// Runs `estimate` under random row weights, in parallel; the same seed gives the same replicates on any machine.
+    /// Runs `estimate` under random row weights, in parallel; the same seed gives the same replicates on any machine. A
+    /// replicate that fails is left out and counted, unless half of them do.
     ///
     /// The weights are independent standard exponentials (the Bayesian bootstrap): every row keeps some weight, so
     /// no class loses its labels and no row is both learnt from and scored by being drawn twice. `estimate` gets the
@@ -48,39 +52,34 @@ impl Bootstrap {
     pub fn run(
         &self,
         n: usize,
+        progress: &dyn Progress,
         estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
     ) -> Result<Replicates, Error> {
-        self.run_unless(|| false, n, estimate)
-    }
-
-    /// The same, given up with [`Error::Interrupted`] as soon as `stopped` says so.
-    pub fn run_unless(
-        &self,
-        stopped: impl Fn() -> bool + Sync,
-        n: usize,
-        estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
-    ) -> Result<Replicates, Error> {
+        progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
         let results: Vec<Result<PhiEstimate, Error>> = (0..self.replicates as u64)
             .into_par_iter()
             .map(|replicate| {
-                if stopped() {
-                    return Err(Error::Interrupted);
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
                 }
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(replicate + 1);
                 let weights: Vec<f64> = Exp1.sample_iter(&mut rng).take(n).collect();
-                estimate(&weights, replicate)
+                let estimate = estimate(&weights, replicate);
+                progress.step();
+                estimate
             })
             .collect();
-        if stopped() {
-            return Err(Error::Interrupted);
+        progress.end();
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
         }
         let mut replicates = Replicates { phi: Vec::new(), prevalence: Vec::new(), failed: 0 };
         let mut first_error = None;
         for result in results {
             match result {
                 Ok(estimate) => {
-                    replicates.phi.push(estimate.phi.as_slice().to_vec());
+                    replicates.phi.push(estimate.phi);
                     replicates.prevalence.push(estimate.prevalence);
                 }
                 Err(error) => {
@@ -99,38 +98,39 @@ impl Bootstrap {
 impl Replicates {
     /// Intervals around `estimate` for phi: normal on the logit scale with the replicates' spread. Where replicates
     /// pile up at the boundary phi = 1 there is no such shape, and their percentiles are given.
-    pub fn phi_intervals(&self, estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
-        intervals(&self.phi, estimate, level)
+    pub fn phi_intervals(&self, estimate: &Phi, level: f64) -> Vec<(f64, f64)> {
+        intervals(&columns(&self.phi, Phi::as_slice), estimate.as_slice(), level)
     }
 
     /// The same for the class shares.
-    pub fn prevalence_intervals(&self, estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
-        intervals(&self.prevalence, estimate, level)
+    pub fn prevalence_intervals(&self, estimate: &ClassShares, level: f64) -> Vec<(f64, f64)> {
+        intervals(&columns(&self.prevalence, ClassShares::as_slice), estimate.as_slice(), level)
     }
 
     /// Standard deviations of phi over the replicates.
     pub fn phi_standard_errors(&self) -> Vec<f64> {
-        standard_deviations(&self.phi)
+        standard_deviations(&columns(&self.phi, Phi::as_slice))
     }
 
     /// Standard deviations of the class shares over the replicates.
     pub fn prevalence_standard_errors(&self) -> Vec<f64> {
-        standard_deviations(&self.prevalence)
+        standard_deviations(&columns(&self.prevalence, ClassShares::as_slice))
     }
 
     /// Percentile intervals.
     pub fn phi_percentiles(&self, level: f64) -> Vec<(f64, f64)> {
-        columns(&self.phi).map(|values| percentile_interval(values, level)).collect()
+        columns(&self.phi, Phi::as_slice).into_iter().map(|values| percentile_interval(values, level)).collect()
     }
 }
 
-fn columns(replicates: &[Vec<f64>]) -> impl Iterator<Item = Vec<f64>> + '_ {
-    let k = replicates.first().map_or(0, Vec::len);
-    (0..k).map(move |j| replicates.iter().map(|replicate| replicate[j]).collect())
+/// The values of each class over the replicates.
+fn columns<T>(replicates: &[T], values: impl Fn(&T) -> &[f64]) -> Vec<Vec<f64>> {
+    let k = replicates.first().map_or(0, |first| values(first).len());
+    (0..k).map(|j| replicates.iter().map(|replicate| values(replicate)[j]).collect()).collect()
 }
 
-fn standard_deviations(replicates: &[Vec<f64>]) -> Vec<f64> {
-    columns(replicates).map(|values| mean_and_sd(&values).1).collect()
+fn standard_deviations(columns: &[Vec<f64>]) -> Vec<f64> {
+    columns.iter().map(|values| mean_and_sd(values).1).collect()
 }
 
 fn mean_and_sd(values: &[f64]) -> (f64, f64) {
@@ -151,9 +151,10 @@ fn percentile_interval(mut values: Vec<f64>, level: f64) -> (f64, f64) {
     (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
 }
 
-fn intervals(replicates: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
+fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
     let z = normal_quantile(level);
-    columns(replicates)
+    columns
+        .iter()
         .zip(estimate)
         .map(|(values, &centre)| {
             let logit = |p: f64| (p / (1.0 - p)).ln();
@@ -162,7 +163,7 @@ fn intervals(replicates: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64,
             let inside: Vec<f64> = values.iter().copied().filter(|value| *value < 1.0 && *value > 0.0).collect();
             // With a mass at 1 the normal shape is gone: the percentiles remain.
             if on_boundary > (1.0 - level) / 4.0 || centre >= 1.0 || inside.len() < values.len() / 2 {
-                return percentile_interval(values, level);
+                return percentile_interval(values.clone(), level);
             }
             let sd = mean_and_sd(&inside.into_iter().map(logit).collect::<Vec<_>>()).1;
             (back(logit(centre) - z * sd), back(logit(centre) + z * sd))
@@ -173,9 +174,9 @@ fn intervals(replicates: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64,
 /// Which likelihood to profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileOf {
-    /// eq:loglikeli for fixed theta: population posteriors.
+    /// The observed likelihood for fixed theta, of population posteriors.
     Population,
-    /// Label counts and the label-shift mixture jointly: labelled posteriors.
+    /// Label counts and the label-shift mixture jointly, of labelled posteriors.
     LabelShift,
 }
 

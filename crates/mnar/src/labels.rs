@@ -4,7 +4,7 @@ use crate::error::{Error, list_names};
 use std::collections::{BTreeSet, HashMap};
 
 /// The index of a class among [`Labels::names`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Class(pub u32);
 
@@ -21,7 +21,7 @@ impl From<usize> for Class {
     }
 }
 
-/// One entry a row: the class where the label is observed (r = 1), `None` where it is missing (r = 0).
+/// One entry per row: the class where the label is observed (r = 1), `None` where it is missing (r = 0).
 ///
 /// ```
 /// use mnar::Labels;
@@ -118,7 +118,7 @@ impl Labels {
         Ok(())
     }
 
-    /// The labels, one entry a row.
+    /// The labels, one entry per row.
     pub fn as_slice(&self) -> &[Option<Class>] {
         &self.y
     }
@@ -128,7 +128,7 @@ impl Labels {
         self.y[i]
     }
 
-    /// r_i: is the label of row `i` observed?
+    /// r_i: whether the label of row `i` is observed.
     pub fn is_labelled(&self, i: usize) -> bool {
         self.y[i].is_some()
     }
@@ -158,7 +158,7 @@ impl Labels {
         self.y.len()
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.y.is_empty()
     }

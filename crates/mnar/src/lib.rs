@@ -1,6 +1,6 @@
 //! Statistics of informative labels: is a label more likely to be there for some classes than for others?
 //!
-//! Give posteriors of any classifier and partly missing labels; get phi_k = P(labelled | class k), the true class
+//! From the posteriors of any classifier and partly missing labels it computes phi_k = P(labelled | class k), the true class
 //! shares, and a test of MCAR. No deep learning and no file formats live here.
 //!
 //! ```
@@ -29,26 +29,29 @@
 //! # Ok::<(), mnar::Error>(())
 //! ```
 //!
-//! The nouns are [`Labels`], [`Posteriors`] and [`Phi`]; [`rows`] is the seam between statistics and storage;
-//! [`mod@estimate`], [`mod@test`] and [`interval`] do the work; [`pipeline`] goes from features to phi in one call,
-//! and [`analysis`] from predictions to all that can be said about them.
+//! The nouns are [`Labels`], [`Posteriors`], [`Phi`] and [`ClassShares`]. [`rows`] is the seam between statistics and
+//! storage, [`classify`] the seam between statistics and models. [`mod@estimate`], [`mod@test`] and [`interval`] do the
+//! work, and [`analysis`] assembles it: from evidence (predictions, or features and a classifier) to everything that can be
+//! said about the mechanism.
 
 pub mod analysis;
 pub mod calibrate;
+pub mod classify;
 pub mod crossfit;
 pub mod diagnose;
 pub mod error;
 pub mod estimate;
 pub mod interval;
 pub mod labels;
-pub mod linear;
 mod mixture;
 pub mod nullable;
 pub mod phi;
-pub mod pipeline;
 pub mod posteriors;
+pub mod progress;
+pub mod remedy;
 pub mod risk;
 pub mod rows;
+pub mod shares;
 pub mod simulate;
 mod solver;
 pub mod sums;
@@ -60,5 +63,10 @@ pub use estimate::{Estimator, PhiEstimate};
 pub use labels::{Class, Labels};
 pub use phi::Phi;
 pub use posteriors::{PosteriorKind, Posteriors};
+pub use progress::Progress;
+pub use remedy::Remedy;
 pub use rows::{Rows, Sample};
+pub use shares::ClassShares;
 pub use solver::Solver;
+// Types of these crates appear in public signatures.
+pub use {nalgebra, ndarray};

@@ -1,10 +1,13 @@
 //! The mechanism: phi_k = P(r = 1 | y = k).
 
 use crate::error::Error;
+use crate::shares::ClassShares;
+use serde::{Deserialize, Serialize};
 
-/// P(labelled | class), one entry a class, each in (0, 1].
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(transparent)]
+/// P(labelled | class), one entry per class, each in (0, 1].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub struct Phi(Vec<f64>);
 
 impl Phi {
@@ -25,6 +28,25 @@ impl Phi {
         Self::new(vec![n_labelled as f64 / n as f64; n_classes])
     }
 
+    /// The mechanism where every row is labelled.
+    pub fn all_labelled(n_classes: usize) -> Self {
+        Self(vec![1.0; n_classes])
+    }
+
+    /// The mechanism that follows from known class shares: phi_k = (n_k / n) / p(k), at most 1.
+    ///
+    /// ```
+    /// use mnar::{ClassShares, Phi};
+    /// let phi = Phi::from_shares(&[10, 30], 100, &ClassShares::new(vec![0.5, 0.5])?)?;
+    /// assert_eq!(phi.as_slice(), [0.2, 0.6]);
+    /// # Ok::<(), mnar::Error>(())
+    /// ```
+    pub fn from_shares(label_counts: &[usize], n: usize, shares: &ClassShares) -> Result<Self, Error> {
+        let n = n as f64;
+        let phi = label_counts.iter().zip(shares.iter()).map(|(&count, share)| (count as f64 / n / share).min(1.0));
+        Self::new(phi.collect())
+    }
+
     /// The entries as a slice.
     pub fn as_slice(&self) -> &[f64] {
         &self.0
@@ -35,9 +57,14 @@ impl Phi {
         self.0.len()
     }
 
-    /// Are there no classes?
+    /// Whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The entries, one by one.
+    pub fn iter(&self) -> std::slice::Iter<'_, f64> {
+        self.0.iter()
     }
 
     /// The largest entry.
@@ -59,6 +86,19 @@ impl Phi {
     }
 }
 
+impl From<Phi> for Vec<f64> {
+    fn from(phi: Phi) -> Self {
+        phi.0
+    }
+}
+
+impl TryFrom<Vec<f64>> for Phi {
+    type Error = Error;
+    fn try_from(phi: Vec<f64>) -> Result<Self, Error> {
+        Self::new(phi)
+    }
+}
+
 impl std::ops::Index<usize> for Phi {
     type Output = f64;
     fn index(&self, k: usize) -> &f64 {
@@ -76,5 +116,6 @@ mod tests {
             assert!(Phi::new(vec![0.5, bad]).is_err(), "{bad}");
         }
         assert!(Phi::new(vec![1.0, 1e-300]).is_ok());
+        assert!(serde_json::from_str::<Phi>("[0.5, 1.5]").is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! Class probabilities of every row, checked once, at the door.
 
 use crate::error::Error;
+use crate::labels::Class;
+use crate::phi::Phi;
 use ndarray::{Array2, ArrayView1, ArrayView2, ShapeBuilder};
 
 /// Rows whose probabilities sum to one within this are renormalised, and counted; others are refused.
@@ -11,6 +13,8 @@ const ROUNDING: f64 = 1e-12;
 
 /// Which posterior the probabilities are. The two have different likelihoods (see the crate's notation page).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PosteriorKind {
     /// s(y|x) = p(y | x, r=1): what a classifier trained on the labelled rows alone learns.
@@ -20,7 +24,7 @@ pub enum PosteriorKind {
 }
 
 impl PosteriorKind {
-    /// The word used on the command line.
+    /// The name of the kind, in messages and options.
     pub fn name(self) -> &'static str {
         match self {
             PosteriorKind::Labelled => "labelled",
@@ -30,7 +34,8 @@ impl PosteriorKind {
 }
 
 /// What was done to rows slightly off the simplex.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Renormalised {
     /// Number of rows divided by their sum.
     pub rows: usize,
@@ -78,7 +83,7 @@ impl Posteriors {
     fn checked(mut p: Array2<f64>, kind: PosteriorKind) -> Result<Self, Error> {
         let mut columns: Vec<&mut [f64]> =
             p.columns_mut().into_iter().map(|column| column.into_slice().expect("columns are contiguous")).collect();
-        let renormalised = check_rows(&mut columns, 0, |k| (k + 1).to_string())?;
+        let renormalised = check_rows(&mut columns, 0)?;
         Ok(Self { p, kind, renormalised })
     }
 
@@ -88,7 +93,7 @@ impl Posteriors {
         let mut buffer = vec![0.0; logits.ncols()];
         for (i, (row, mut out)) in logits.rows().into_iter().zip(p.rows_mut()).enumerate() {
             if let Some(column) = row.iter().position(|value| value.is_nan() || *value == f64::INFINITY) {
-                return Err(Error::NotFinite { row: i + 1, column: column + 1, value: row[column] });
+                return Err(Error::NotFinite { what: "logit", row: i + 1, column: column + 1, value: row[column] });
             }
             buffer.iter_mut().zip(&row).for_each(|(value, logit)| *value = *logit);
             softmax_in_place(&mut buffer);
@@ -118,7 +123,7 @@ impl Posteriors {
         self.p.nrows()
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.p.nrows() == 0
     }
@@ -142,18 +147,19 @@ impl Posteriors {
     /// `None` where every class it may be has a phi of 1: such a row is never unlabelled.
     ///
     /// ```
-    /// use mnar::{PosteriorKind, Posteriors};
+    /// use mnar::{Phi, PosteriorKind, Posteriors};
     /// let p = Posteriors::new(ndarray::arr2(&[[0.5, 0.5]]), PosteriorKind::Population)?;
-    /// assert_eq!(p.given_unlabelled(0, &[0.5, 0.0]), Some(vec![0.5 / 1.5, 1.0 / 1.5]));
-    /// assert_eq!(p.given_unlabelled(0, &[1.0, 1.0]), None);
+    /// let phi = Phi::new(vec![0.5, 0.25])?;
+    /// assert_eq!(p.given_unlabelled(0, &phi), Some(vec![0.5 / 1.25, 0.75 / 1.25]));
+    /// assert_eq!(p.given_unlabelled(0, &Phi::all_labelled(2)), None);
     /// # Ok::<(), mnar::Error>(())
     /// ```
-    pub fn given_unlabelled(&self, i: usize, phi: &[f64]) -> Option<Vec<f64>> {
+    pub fn given_unlabelled(&self, i: usize, phi: &Phi) -> Option<Vec<f64>> {
         let odds = |(p, phi): (&f64, &f64)| match self.kind {
             PosteriorKind::Population => p * (1.0 - phi),
             PosteriorKind::Labelled => p * (1.0 - phi) / phi,
         };
-        let odds: Vec<f64> = self.row(i).iter().zip(phi).map(odds).collect();
+        let odds: Vec<f64> = self.row(i).iter().zip(phi.iter()).map(odds).collect();
         let sum: f64 = odds.iter().sum();
         (sum > 0.0).then(|| odds.iter().map(|odds| odds / sum).collect())
     }
@@ -161,15 +167,15 @@ impl Posteriors {
     /// p(y | x) of row `i`: ∝ p(y | x, labelled)/phi_y, or as it is where it is of the population already.
     ///
     /// ```
-    /// use mnar::{PosteriorKind, Posteriors};
+    /// use mnar::{Phi, PosteriorKind, Posteriors};
     /// let s = Posteriors::new(ndarray::arr2(&[[0.5, 0.5]]), PosteriorKind::Labelled)?;
-    /// assert_eq!(s.of_population(0, &[0.5, 0.25]), [2.0 / 6.0, 4.0 / 6.0]);
+    /// assert_eq!(s.of_population(0, &Phi::new(vec![0.5, 0.25])?), [2.0 / 6.0, 4.0 / 6.0]);
     /// # Ok::<(), mnar::Error>(())
     /// ```
-    pub fn of_population(&self, i: usize, phi: &[f64]) -> Vec<f64> {
+    pub fn of_population(&self, i: usize, phi: &Phi) -> Vec<f64> {
         let odds: Vec<f64> = match self.kind {
             PosteriorKind::Population => return self.row(i).to_vec(),
-            PosteriorKind::Labelled => self.row(i).iter().zip(phi).map(|(p, phi)| p / phi).collect(),
+            PosteriorKind::Labelled => self.row(i).iter().zip(phi.iter()).map(|(p, phi)| p / phi).collect(),
         };
         let sum: f64 = odds.iter().sum();
         odds.iter().map(|odds| odds / sum).collect()
@@ -201,13 +207,9 @@ fn copied_by_column<T: Copy + Into<f64>>(p: ArrayView2<'_, T>) -> Array2<f64> {
     out
 }
 
-/// Checks rows given as one slice a class and renormalises small drift in place. `first_row` counts from 0;
-/// `name` gives the name of a class for messages. Readers of files use it on each batch.
-pub fn check_rows(
-    columns: &mut [&mut [f64]],
-    first_row: usize,
-    name: impl Fn(usize) -> String,
-) -> Result<Renormalised, Error> {
+/// Checks rows given as one slice per class and renormalises small drift in place. `first_row` counts from 0. Readers of
+/// files use it on each batch.
+pub fn check_rows(columns: &mut [&mut [f64]], first_row: usize) -> Result<Renormalised, Error> {
     let n = columns.first().map_or(0, |column| column.len());
     let mut done = Renormalised::default();
     const BLOCK: usize = 256;
@@ -230,7 +232,7 @@ pub fn check_rows(
                     if !(0.0..=1.0 + SIMPLEX_TOLERANCE).contains(&column[i]) {
                         return Err(Error::NotAProbability {
                             row: first_row + i + 1,
-                            class: name(k),
+                            class: Class::from(k),
                             value: column[i],
                         });
                     }
@@ -277,9 +279,9 @@ mod tests {
         assert!((p.row(1).sum() - 1.0).abs() < 1e-15);
         let refused = |p: Array2<f64>| Posteriors::new(p, PosteriorKind::Labelled).unwrap_err().to_string();
         assert!(refused(array![[0.5, 0.5], [0.5, 0.502]]).starts_with("row 2: the probabilities sum to 1.002"));
-        assert!(refused(array![[0.5, f64::NAN]]).starts_with("row 1: the probability of class `2` is NaN"));
-        assert!(refused(array![[-0.1, 1.1]]).contains("class `1` is -0.1"));
-        assert!(refused(array![[0.0, 1.5]]).contains("class `2` is 1.5"));
+        assert!(refused(array![[0.5, f64::NAN]]).starts_with("row 1: the probability of class number 2 is NaN"));
+        assert!(refused(array![[-0.1, 1.1]]).contains("class number 1 is -0.1"));
+        assert!(refused(array![[0.0, 1.5]]).contains("class number 2 is 1.5"));
     }
 
     #[test]

@@ -1,33 +1,38 @@
-//! All that is said about a mechanism, in one record.
+//! Everything that is said about a mechanism, in one record.
 
-use super::intervals::{IntervalKind, Intervals, LEVEL};
+use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
 use super::recipe::{EstimateSettings, Recipe};
-use super::{Given, IN_SAMPLE, Watch, renormalised};
+use super::{Evidence, ScoredBy, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{
-    Identifiability, Needed, SensitivityPoint, Verdict, effective_sample_size, few_labels, identifiability,
-    labels_for_width, sensitivity,
+    Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
+    identifiability, labels_for_width, reliability, sensitivity,
 };
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, Stop};
 use crate::labels::Labels;
+use crate::nullable;
+use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
+use crate::progress::Progress;
 use crate::rows::{Rows, Sample};
+use crate::shares::ClassShares;
 use crate::solver::Solver;
 use crate::sums::Tally;
 use crate::test::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// The rows a result rests on.
-#[derive(Clone, Debug, Serialize)]
+/// The rows that a result rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct About {
     /// The names of the classes.
     pub classes: Vec<String>,
-    /// Number of rows.
+    /// The number of rows.
     pub n: usize,
-    /// Number of labelled rows.
+    /// The number of labelled rows.
     pub n_labelled: usize,
-    /// Labels of each class.
+    /// The number of labels of each class.
     pub labelled_per_class: Vec<usize>,
 }
 
@@ -42,64 +47,81 @@ impl From<&Labels> for About {
     }
 }
 
-/// How the intervals were made.
-#[derive(Clone, Debug, Serialize)]
-pub struct IntervalAbout {
-    /// In words.
-    pub kind: &'static str,
-    /// The same for programs.
-    #[serde(skip)]
-    pub made: IntervalKind,
-    /// Their level.
-    pub level: f64,
-    /// Replicates asked for, where it was a bootstrap.
-    pub replicates: usize,
-    /// Those that failed and were left out.
-    pub failed_replicates: usize,
-    /// Does the interval take the classifier as given?
-    pub conditional_on_classifier: bool,
+/// How the classifier does on the labelled rows, which it must not have seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ClassifierFindings {
+    /// The share of the labelled rows whose most probable class is their label.
+    pub out_of_fold_accuracy: f64,
+    /// Labelled rows by the confidence of the classifier, before calibration.
+    pub reliability_before: Vec<ReliabilityBin>,
+    /// The same after calibration.
+    pub reliability_after: Vec<ReliabilityBin>,
+    /// `confusion[k][j]` labelled rows of class k were taken for class j.
+    pub confusion: Vec<Vec<usize>>,
 }
 
-impl IntervalAbout {
-    pub(super) fn new(made: IntervalKind) -> Self {
+/// The number of bins of a reliability diagram.
+const RELIABILITY_BINS: usize = 10;
+
+impl ClassifierFindings {
+    fn new(raw: &Sample<'_>, calibrated: &Sample<'_>) -> Self {
+        let right = raw.labels().labelled().filter(|(row, class)| {
+            let p = raw.posteriors().row(*row);
+            p.iter().all(|other| *other <= p[class.index()])
+        });
+        // Reliability speaks of labelled rows, so it needs a posterior of labelled rows.
+        let bins = |sample: &Sample<'_>| match sample.kind() {
+            PosteriorKind::Labelled => reliability(sample, RELIABILITY_BINS),
+            PosteriorKind::Population => Vec::new(),
+        };
         Self {
-            kind: made.name(),
-            made,
-            level: LEVEL,
-            replicates: 0,
-            failed_replicates: 0,
-            conditional_on_classifier: made != IntervalKind::BootstrapWithRefit,
+            out_of_fold_accuracy: right.count() as f64 / raw.labels().n_labelled() as f64,
+            reliability_before: bins(raw),
+            reliability_after: bins(calibrated),
+            confusion: confusion(calibrated),
         }
     }
 }
 
 /// The estimate, its intervals and everything that was checked on the way.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Findings {
     /// The rows.
     #[serde(flatten)]
     pub about: About,
     /// P(labelled | class).
-    pub phi: Vec<f64>,
-    /// Its standard errors.
+    pub phi: Phi,
+    /// Standard errors of phi; null for a class at the bound 1.
+    #[serde(default, deserialize_with = "nullable::numbers")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Option<f64>>>"))]
     pub phi_se: Option<Vec<f64>>,
-    /// Its 95% intervals.
+    /// 95% intervals of phi; null for a class at the bound 1 that has none.
+    #[serde(default, deserialize_with = "nullable::intervals")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>"))]
     pub phi_ci95: Option<Vec<(f64, f64)>>,
     /// The class shares of the whole population.
-    pub prevalence: Vec<f64>,
-    /// Their standard errors.
+    pub prevalence: ClassShares,
+    /// Standard errors of the class shares.
+    #[serde(default, deserialize_with = "nullable::numbers")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Option<f64>>>"))]
     pub prevalence_se: Option<Vec<f64>>,
-    /// Their 95% intervals.
+    /// 95% intervals of the class shares.
+    #[serde(default, deserialize_with = "nullable::intervals")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>"))]
     pub prevalence_ci95: Option<Vec<(f64, f64)>>,
     /// The class shares of the unlabelled rows.
-    pub unlabelled_shares: Vec<f64>,
-    /// The estimator.
+    pub unlabelled_shares: ClassShares,
+    /// The estimator; "none" if no label is missing.
     pub method: String,
-    /// What the posteriors were taken for.
-    pub posterior: &'static str,
-    /// Did the estimator converge?
+    /// The kind of posteriors that the estimate rests on.
+    pub posterior: PosteriorKind,
+    /// Whether the estimator converged.
     pub converged: bool,
-    /// Why it stopped.
+    /// Why the estimator stopped.
     #[serde(flatten)]
     pub stop: Stop,
     /// Classes whose phi is at its bound 1.
@@ -110,21 +132,24 @@ pub struct Findings {
     pub interval: IntervalAbout,
     /// The calibration, where there was one.
     pub calibration: Option<Bcts>,
-    /// How many unweighted labels the 1/phi weights are worth.
+    /// How many unweighted labels the labels are worth when they are weighted by 1/phi.
     pub effective_sample_size: f64,
-    /// Can the classifier tell the classes apart?
+    /// How well the classifier tells the classes apart.
     pub identifiability: Option<Identifiability>,
-    /// Has the classifier seen the labelled rows?
+    /// Whether the classifier seems to have seen the labelled rows.
     pub in_sample: Option<InSampleCheck>,
-    /// Does the class alone explain who is labelled?
+    /// Whether the class alone explains who is labelled.
     pub self_masking: Option<SelfMaskingCheck>,
-    /// What if easy rows are labelled more readily?
+    /// How phi and the shares would move if easy rows were labelled more readily.
     pub sensitivity: Option<Vec<SensitivityPoint>>,
-    /// Labels that would give intervals of the width asked for.
+    /// How many labels would give intervals of the width asked for, class by class.
     pub labels_for_width: Option<Vec<Option<Needed>>>,
-    /// Rows slightly off the simplex.
+    /// The classifier on the labelled rows, where a description was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classifier: Option<ClassifierFindings>,
+    /// Rows whose probabilities did not quite sum to one.
     pub renormalised: Renormalised,
-    /// The features, where predictions were cross-fitted on them.
+    /// The features, where the classifier was cross-fitted on them.
     pub features: Option<Vec<String>>,
     /// Seed of every draw.
     pub seed: u64,
@@ -135,39 +160,89 @@ pub struct Findings {
     pub calibrated: Option<Posteriors>,
 }
 
+impl Findings {
+    /// What can be said where no label is missing: phi is 1, and the class shares are counted.
+    pub fn nothing_missing(labels: &Labels, seed: u64) -> Self {
+        let shares = ClassShares::of_counts(labels.counts());
+        let warning = "all labels are there: nothing is missing, so no mechanism was estimated or tested";
+        Self {
+            about: About::from(labels),
+            phi: Phi::all_labelled(labels.n_classes()),
+            phi_se: None,
+            phi_ci95: None,
+            prevalence: shares.clone(),
+            prevalence_se: None,
+            prevalence_ci95: None,
+            unlabelled_shares: shares,
+            method: "none".to_owned(),
+            posterior: PosteriorKind::Labelled,
+            converged: true,
+            stop: Stop::ClosedForm,
+            clipped: Vec::new(),
+            prior_weight: 0.0,
+            interval: IntervalAbout::new(IntervalKind::None),
+            calibration: None,
+            effective_sample_size: labels.n_labelled() as f64,
+            identifiability: None,
+            in_sample: None,
+            self_masking: None,
+            sensitivity: None,
+            labels_for_width: None,
+            classifier: None,
+            renormalised: Renormalised::default(),
+            features: None,
+            seed,
+            warnings: vec![warning.to_owned()],
+            calibrated: None,
+        }
+    }
+}
+
 impl EstimateSettings {
-    /// Estimates, and checks all that can be checked.
-    pub fn run(&self, given: &Given<'_>, watch: &dyn Watch) -> Result<Findings, Error> {
-        self.check()?;
-        let (labels, raw) = (given.labels, given.posteriors);
+    /// Estimates the mechanism, and checks all that can be checked.
+    pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<Findings, Error> {
+        let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let recipe = Recipe::new(self, raw.kind())?;
-        // Speaks of lengths and classes before any work.
+        // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let (estimate, calibration) = recipe.run(raw, labels, None)?;
         let (bcts, calibrated) = calibration.unzip();
         let sample = Sample::new(calibrated.as_ref().unwrap_or(raw), labels)?;
         let matrices = fits_matrices(labels.n_classes());
-        let intervals = Intervals::make(self, &recipe, given, &sample, &estimate, watch)?;
+        let intervals = Intervals::make(self, &recipe, evidence, &sample, &estimate, progress)?;
 
-        // The checks compare scores, so they take the classifier's own, not the calibrated ones.
+        // The checks compare scores, so they take the classifier's own: calibration on the same labels would hide part of a
+        // misfit.
         let checked = raw.kind() == PosteriorKind::Labelled && matrices;
         let in_sample = if checked { in_sample_check(&raw_sample).ok() } else { None };
         let self_masking = if checked { self_masking_check(&raw_sample).ok() } else { None };
         let mut warnings = Vec::new();
         if intervals.about.failed_replicates > 0 {
-            warnings
-                .push(format!("{} bootstrap replicates failed and were left out", intervals.about.failed_replicates));
+            warnings.push(format!(
+                "{} of {} bootstrap replicates failed and were left out",
+                intervals.about.failed_replicates, intervals.about.replicates
+            ));
         }
-        match &given.features {
-            Some(_) => warnings.extend(given.redrawn()),
-            None if in_sample.is_some_and(|check| check.suspicious) => warnings.push(IN_SAMPLE.to_owned()),
-            None => {}
+        warnings.extend(evidence.warnings(in_sample));
+        if evidence.scored_by == ScoredBy::CrossFit && intervals.about.kind == IntervalKind::Information {
+            warnings.push(
+                "the intervals take the classifier as given and are too short if it was learnt from few labels"
+                    .to_owned(),
+            );
         }
         let curve = match self.sensitivity.as_slice() {
             [] => None,
-            factors => Some(sensitivity(&sample, &recipe.label_shift(), factors)?),
+            factors => match sensitivity(&sample, &recipe.label_shift(), factors) {
+                Ok(curve) => Some(curve),
+                Err(error) => {
+                    warnings.push(format!("there is no sensitivity curve: {error}"));
+                    None
+                }
+            },
         };
         let identified = if matrices { Some(identifiability(&sample, &estimate)?) } else { None };
+        let described = self.describe_classifier && matrices;
+        let classifier = described.then(|| ClassifierFindings::new(&raw_sample, &sample));
         let parts = Parts {
             about: About::from(labels),
             intervals,
@@ -180,7 +255,8 @@ impl EstimateSettings {
             in_sample,
             self_masking,
             sensitivity: curve,
-            features: given.features.as_ref().map(|features| features.names.to_vec()),
+            classifier,
+            features: evidence.features.map(|features| features.names.to_vec()),
             calibrated,
             ..self.assemble(&recipe, estimate, parts)?
         })
@@ -190,7 +266,6 @@ impl EstimateSettings {
     /// information, and without the checks that compare rows.
     pub fn run_streamed<R: Rows>(&self, rows: &R, about: About) -> Result<Findings, Error> {
         use super::IntervalMethod::{Auto, Information};
-        self.check()?;
         let recipe = Recipe::new(self, rows.kind())?;
         if !matches!(self.interval, Auto | Information) {
             return Err(Error::Settings(
@@ -224,24 +299,13 @@ impl EstimateSettings {
         self.assemble(&recipe, estimate, parts)
     }
 
-    fn check(&self) -> Result<(), Error> {
-        if self.replicates < 20 {
-            return Err(Error::OutOfRange {
-                name: "the number of replicates",
-                value: self.replicates.to_string(),
-                range: "at least 20 for intervals",
-            });
-        }
-        Ok(())
-    }
-
     fn assemble(&self, recipe: &Recipe, estimate: PhiEstimate, parts: Parts) -> Result<Findings, Error> {
         let Parts { about, intervals, bcts, identifiability, renormalised: off, mut warnings } = parts;
         let names = &about.classes;
         let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
         if !clipped.is_empty() {
             warnings.push(format!(
-                "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and a prior weight steadies it",
+                "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and a prior weight makes it steadier",
                 quote(&clipped)
             ));
         }
@@ -269,7 +333,7 @@ impl EstimateSettings {
             prevalence_se: intervals.prevalence_se,
             prevalence_ci95: intervals.prevalence,
             method: estimate.method.to_owned(),
-            posterior: recipe.kind().name(),
+            posterior: recipe.kind(),
             converged: estimate.stop.converged(),
             clipped,
             prior_weight: estimate.prior_weight,
@@ -282,10 +346,11 @@ impl EstimateSettings {
             sensitivity: None,
             renormalised: off,
             features: None,
+            classifier: None,
             seed: self.seed,
             warnings,
             calibrated: None,
-            phi: estimate.phi.as_slice().to_vec(),
+            phi: estimate.phi,
             prevalence: estimate.prevalence,
             unlabelled_shares: estimate.unlabelled_shares,
             stop: estimate.stop,
@@ -304,7 +369,7 @@ impl EstimateSettings {
         };
         let needed = se
             .iter()
-            .map(|&se| se.is_finite().then(|| labels_for_width(estimate, se, width, LEVEL)).transpose())
+            .map(|&se| se.is_finite().then(|| labels_for_width(estimate, se, width, CONFIDENCE)).transpose())
             .collect::<Result<_, _>>()?;
         Ok(Some(needed))
     }

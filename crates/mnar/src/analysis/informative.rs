@@ -1,11 +1,14 @@
-//! The test of informative labels, with the checks that say whether to believe it.
+//! The test of whether labels are informative, and the checks of its conditions.
 
-use super::{About, EstimateSettings, Given, IN_SAMPLE, Recipe, Watch, renormalised};
-use crate::crossfit::{FoldPlan, cross_fit};
+use super::recipe::Recipe;
+use super::{About, EstimateSettings, Evidence, Features, renormalised};
+use crate::classify::{SoftmaxRegression, Standardise};
+use crate::crossfit::FoldPlan;
 use crate::diagnose::{Needed, labels_for_power};
 use crate::error::Error;
-use crate::linear::{SoftmaxRegression, Standardise};
+use crate::phi::Phi;
 use crate::posteriors::Posteriors;
+use crate::progress::Progress;
 use crate::rows::Sample;
 use crate::solver::Solver;
 use crate::sums::Tally;
@@ -16,8 +19,9 @@ use crate::test::{
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-/// The test asked for.
+/// The test of whether labels are informative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum TestMethod {
     /// The one whose size holds for the table at hand: the permutation test.
@@ -25,7 +29,8 @@ pub enum TestMethod {
     Auto,
     /// Permute which rows are labelled, within folds.
     Permutation,
-    /// The paper's likelihood ratio: on features with the classifier profiled, on predictions with chi-square alone.
+    /// The paper's likelihood ratio: on features with the classifier profiled, a bootstrap reference and chi-square
+    /// beside it; on predictions with chi-square alone.
     Lrt,
     /// The likelihood ratio with a bootstrap reference that refits.
     LrtBootstrap,
@@ -69,29 +74,39 @@ impl Default for TestSettings {
     }
 }
 
-/// What a test found.
-#[derive(Clone, Debug, Serialize)]
-pub struct TestFindings {
+/// A test and its decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TestDecision {
     /// The test.
     #[serde(flatten)]
     pub result: TestResult,
-    /// Its level.
+    /// The level at which it decides.
     pub level: f64,
-    /// Does it reject?
+    /// Whether it rejects that labels are missing completely at random.
     pub reject: bool,
+}
+
+/// What a test found.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct TestFindings {
+    /// The test and its decision.
+    #[serde(flatten)]
+    pub decision: TestDecision,
     /// The rows.
     #[serde(flatten)]
     pub about: About,
-    /// Folds of the predictions.
+    /// The number of folds of the predictions.
     pub folds: usize,
-    /// Has the classifier seen the labelled rows?
+    /// Whether the classifier seems to have seen the labelled rows.
     pub in_sample: Option<InSampleCheck>,
-    /// Does the class alone explain who is labelled?
+    /// Whether the class alone explains who is labelled.
     pub self_masking: Option<SelfMaskingCheck>,
     /// phi as an estimate with default settings has it, where there is one.
     #[serde(skip)]
-    pub phi: Option<Vec<f64>>,
-    /// Labels that would give the power asked for.
+    pub phi: Option<Phi>,
+    /// How many labels would give the power asked for.
     pub labels_for_power: Option<Needed>,
     /// Seed of every draw.
     pub seed: u64,
@@ -101,52 +116,50 @@ pub struct TestFindings {
 
 impl TestSettings {
     /// Tests whether the labels are informative.
-    pub fn run(&self, given: &Given<'_>, watch: &dyn Watch) -> Result<TestFindings, Error> {
+    pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestFindings, Error> {
         if !(self.level > 0.0 && self.level < 1.0) {
             return Err(out_of_range("the level", self.level, "between 0 and 1"));
         }
         if self.permutations == 0 {
             return Err(out_of_range("the number of permutations", self.permutations, "at least 1"));
         }
-        let sample = Sample::new(given.posteriors, given.labels)?;
+        let sample = Sample::new(&evidence.posteriors, evidence.labels)?;
         let tally = Tally::of(&sample)?;
-        let result = self.result(given, &sample, watch)?;
+        let result = self.result(evidence, &sample, progress)?;
         let in_sample = in_sample_check(&sample).ok();
-        let mut warnings = Vec::new();
-        match &given.features {
-            Some(_) => warnings.extend(given.redrawn()),
-            None if in_sample.is_some_and(|check| check.suspicious) => warnings.push(IN_SAMPLE.to_owned()),
-            None => {}
-        }
-        warnings.extend(renormalised(given.posteriors.renormalised()));
+        let mut warnings: Vec<String> = evidence.warnings(in_sample).into_iter().collect();
+        warnings.extend(renormalised(evidence.posteriors.renormalised()));
         let labels_for_power = match self.power {
             None => None,
             Some(power) => {
-                let test = PermutationTest { permutations: 1, seed: self.seed }.run(&sample, &given.plan)?;
+                let test = PermutationTest { permutations: 1, seed: self.seed }.run(&sample, &evidence.plan)?;
                 labels_for_power(&tally, test.statistic, test.df.unwrap_or(1), self.level, power)?
             }
         };
         Ok(TestFindings {
-            level: self.level,
-            reject: result.p_value <= self.level,
-            about: About::from(given.labels),
-            folds: given.plan.n_folds(),
+            decision: TestDecision { level: self.level, reject: result.p_value <= self.level, result },
+            about: About::from(evidence.labels),
+            folds: evidence.plan.n_folds(),
             in_sample,
             self_masking: self_masking_check(&sample).ok(),
-            phi: default_phi(given).ok(),
+            phi: default_phi(evidence).ok(),
             labels_for_power,
             seed: self.seed,
             warnings,
-            result,
         })
     }
 
-    fn result(&self, given: &Given<'_>, sample: &Sample<'_>, watch: &dyn Watch) -> Result<TestResult, Error> {
-        match (self.method, &given.features) {
+    fn result(
+        &self,
+        evidence: &Evidence<'_>,
+        sample: &Sample<'_>,
+        progress: &dyn Progress,
+    ) -> Result<TestResult, Error> {
+        match (self.method, &evidence.features) {
             (TestMethod::Auto | TestMethod::Permutation, _) => {
-                PermutationTest { permutations: self.permutations, seed: self.seed }.run(sample, &given.plan)
+                PermutationTest { permutations: self.permutations, seed: self.seed }.run(sample, &evidence.plan)
             }
-            // On raw data theta is profiled, as eq:stattest_ll has it; predictions are taken as they are.
+            // With features, theta is profiled as the paper's statistic has it; predictions are taken as they are.
             (TestMethod::Lrt, Some(features)) => {
                 let ratio = ProfiledRatio {
                     regression: self.regression,
@@ -154,52 +167,38 @@ impl TestSettings {
                     seed: self.seed,
                     ..Default::default()
                 };
-                watch.begins("bootstrap", self.replicates);
-                let result = ratio.run_with(features.x, given.labels, || watch.step());
-                watch.ends();
-                result
+                ratio.run(features.x.view(), evidence.labels, progress)
             }
             (TestMethod::Lrt, None) => likelihood_ratio(sample, &Solver::default()),
-            (TestMethod::LrtBootstrap | TestMethod::MomentsBootstrap, _) => self.bootstrap(given, watch),
+            (TestMethod::LrtBootstrap | TestMethod::MomentsBootstrap, _) => self.bootstrap(evidence, progress),
         }
     }
 
     /// The bootstrap tests refit: the classifier on the features, or, where only predictions are given, a softmax
     /// regression on their logits.
-    fn bootstrap(&self, given: &Given<'_>, watch: &dyn Watch) -> Result<TestResult, Error> {
+    fn bootstrap(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestResult, Error> {
         let logits;
-        let (x, folds) = match &given.features {
-            Some(features) => (features.x, given.plan.n_folds()),
+        let (features, folds) = match &evidence.features {
+            Some(features) => (Features { classifier: &self.regression, ..*features }, evidence.plan.n_folds()),
             None => {
-                logits = standardised_logits(given.posteriors)?;
-                (logits.view(), self.folds)
+                logits = standardised_logits(&evidence.posteriors)?;
+                (Features { x: &logits, names: &[], classifier: &self.regression }, self.folds)
             }
         };
         let test = BootstrapTest { replicates: self.replicates, seed: self.seed, ..Default::default() };
-        watch.begins("bootstrap", self.replicates + 1);
-        let tests = test.run(given.labels, |labels, replicate| {
-            if watch.stopped() {
-                return Err(Error::Interrupted);
-            }
-            let plan = FoldPlan::for_labels(labels, folds, self.seed.wrapping_add(replicate << 20))?;
-            let posteriors = cross_fit(x, labels, &plan, &self.regression, None);
-            watch.step();
-            posteriors
-        });
-        watch.ends();
-        if watch.stopped() {
-            return Err(Error::Interrupted);
-        }
-        let tests = tests?;
+        let tests = test.run(evidence.labels, progress, |labels, replicate| {
+            let seed = self.seed.wrapping_add(replicate << 20);
+            let plan = FoldPlan::for_labels(labels, folds, seed)?;
+            features.posteriors(labels, &plan, None, seed, &())
+        })?;
         Ok(if self.method == TestMethod::LrtBootstrap { tests.likelihood_ratio } else { tests.moments })
     }
 }
 
 /// phi as an estimate with default settings has it, without intervals: words for a verdict.
-fn default_phi(given: &Given<'_>) -> Result<Vec<f64>, Error> {
-    let recipe = Recipe::new(&EstimateSettings::default(), given.posteriors.kind())?;
-    let (estimate, _) = recipe.run(given.posteriors, given.labels, None)?;
-    Ok(estimate.phi.as_slice().to_vec())
+fn default_phi(evidence: &Evidence<'_>) -> Result<Phi, Error> {
+    let recipe = Recipe::new(&EstimateSettings::default(), evidence.posteriors.kind())?;
+    Ok(recipe.run(&evidence.posteriors, evidence.labels, None)?.0.phi)
 }
 
 fn standardised_logits(posteriors: &Posteriors) -> Result<Array2<f64>, Error> {

@@ -1,4 +1,4 @@
-//! Which estimator runs on what, worked out once from the settings.
+//! The settings of an estimate, and which estimator they lead to.
 
 use crate::calibrate::{Bcts, Calibration};
 use crate::error::Error;
@@ -12,35 +12,37 @@ use crate::rows::{Rows, Sample};
 use crate::sums::Tally;
 use serde::{Deserialize, Serialize};
 
-/// The estimator asked for.
+/// The estimator of the mechanism.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Label shift for labelled posteriors, maximum likelihood for population posteriors.
     #[default]
     Auto,
-    /// Labelled against unlabelled rows, for labelled posteriors.
+    /// Maximum likelihood of label shift between labelled and unlabelled rows, for labelled posteriors.
     LabelShift,
     /// Maximum likelihood, for population posteriors.
     Likelihood,
     /// The paper's moment estimator.
     Moments,
-    /// By the confusion matrix of held-out labelled rows.
+    /// Inversion of the confusion matrix of held-out labelled rows.
     Confusion,
-    /// A mechanism known beforehand.
+    /// A mechanism that is known beforehand.
     Known,
 }
 
 /// Whether labelled posteriors are calibrated on the labelled rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrate {
-    /// For the label-shift estimator.
+    /// Calibrate for the label-shift estimator only.
     #[default]
     Auto,
-    /// By bias-corrected temperature scaling.
+    /// Calibrate by bias-corrected temperature scaling.
     Bcts,
-    /// Take them as they are.
+    /// Take the probabilities as they are.
     None,
 }
 
@@ -61,10 +63,12 @@ pub struct EstimateSettings {
     pub interval: super::IntervalMethod,
     /// Replicates of a bootstrap.
     pub replicates: usize,
-    /// Odds factors of the sensitivity analysis; none for no analysis.
+    /// Odds factors of the sensitivity analysis, which is left out if there are none. [`ODDS_FACTORS`] is a good choice.
     pub sensitivity: Vec<f64>,
-    /// Asks how many labels would give intervals of phi this wide.
+    /// Computes how many labels would give intervals of phi this wide.
     pub width: Option<f64>,
+    /// Whether the findings describe the classifier on the labelled rows: accuracy, reliability, confusion matrix.
+    pub describe_classifier: bool,
     /// Seed of every draw.
     pub seed: u64,
 }
@@ -81,14 +85,31 @@ impl Default for EstimateSettings {
             replicates: 200,
             sensitivity: Vec::new(),
             width: None,
+            describe_classifier: false,
             seed: 0,
         }
     }
 }
 
-/// What to compute once the posteriors are there; bootstraps repeat it.
+/// Odds factors of a sensitivity curve: how many times the odds of a label of the easiest row may be those of the hardest.
+pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
+
+impl EstimateSettings {
+    /// The same settings with everything that a report shows: the sensitivity curve where the estimator has one, and the
+    /// description of the classifier.
+    pub fn for_report(mut self, kind: PosteriorKind) -> Self {
+        self.describe_classifier = true;
+        let label_shift = choose(&self, kind).is_ok_and(|estimator| estimator == Chosen::LabelShift);
+        if self.sensitivity.is_empty() && label_shift {
+            self.sensitivity = ODDS_FACTORS.to_vec();
+        }
+        self
+    }
+}
+
+/// What to compute once the posteriors are there. Bootstraps repeat it.
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub(super) struct Recipe {
     estimator: Chosen,
     calibration: Option<Calibration>,
     pub(super) prior: SharePrior,
@@ -106,7 +127,7 @@ pub(super) enum Chosen {
 
 impl Recipe {
     /// The estimator for posteriors of this kind; what would be inconsistent is refused.
-    pub fn new(settings: &EstimateSettings, kind: PosteriorKind) -> Result<Self, Error> {
+    pub(super) fn new(settings: &EstimateSettings, kind: PosteriorKind) -> Result<Self, Error> {
         let estimator = choose(settings, kind)?;
         let label_shift = estimator == Chosen::LabelShift;
         let weight = settings.prior_weight;
@@ -118,6 +139,13 @@ impl Recipe {
                 name: "the prior weight",
                 value: weight.to_string(),
                 range: "a number of rows, at least 0",
+            });
+        }
+        if let Some(factor) = settings.sensitivity.iter().find(|factor| !(factor.is_finite() && **factor > 0.0)) {
+            return Err(Error::OutOfRange {
+                name: "an odds factor",
+                value: factor.to_string(),
+                range: "a positive number (1 means the labels depend on the class alone)",
             });
         }
         if !settings.sensitivity.is_empty() && !label_shift {
@@ -137,13 +165,13 @@ impl Recipe {
         Ok(Self { estimator, calibration: calibrated.then(Calibration::default), prior, kind })
     }
 
-    /// The kind of posteriors it is for.
-    pub fn kind(&self) -> PosteriorKind {
+    /// The kind of posteriors that it takes.
+    pub(super) fn kind(&self) -> PosteriorKind {
         self.kind
     }
 
     /// The calibration of the posteriors, if any.
-    pub fn calibration(&self) -> Option<Calibration> {
+    pub(super) fn calibration(&self) -> Option<Calibration> {
         self.calibration
     }
 
@@ -156,7 +184,7 @@ impl Recipe {
     }
 
     /// Estimates from posteriors that are calibrated already.
-    pub fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, Error> {
+    pub(super) fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, Error> {
         match &self.estimator {
             Chosen::LabelShift => self.label_shift().estimate(rows),
             Chosen::Likelihood => Likelihood::default().estimate(rows),
@@ -167,7 +195,7 @@ impl Recipe {
     }
 
     /// Calibrates and estimates under row weights, all in memory.
-    pub fn run(
+    pub(super) fn run(
         &self,
         posteriors: &Posteriors,
         labels: &Labels,
@@ -177,7 +205,7 @@ impl Recipe {
         let Some(calibration) = self.calibration else {
             return Ok((self.estimate(&sample)?, None));
         };
-        // A class without labels is better reported as such than by a calibration that chases it.
+        // A class without labels is reported as such, before a calibration fails to converge on it.
         Tally::of(&sample)?;
         let bcts = calibration.fit(&sample)?;
         let calibrated = bcts.apply(posteriors)?;
@@ -195,7 +223,7 @@ fn choose(settings: &EstimateSettings, kind: PosteriorKind) -> Result<Chosen, Er
     }
     if settings.phi.is_some() != (settings.method == Method::Known) {
         return Err(Error::Settings(
-            "phi and the method known go together: the known mechanism, one probability a class",
+            "phi and the method known go together: the known mechanism, one probability per class",
         ));
     }
     Ok(match (settings.method, &settings.shares, &settings.phi) {

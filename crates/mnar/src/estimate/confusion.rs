@@ -6,6 +6,7 @@ use super::{Estimator, FromRatios, PhiEstimate, RatioCovariance, Stop, at_one, m
 use crate::error::Error;
 use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::{DMatrix, DVector};
 
@@ -68,13 +69,13 @@ impl Estimator for ConfusionInversion {
         // Truncated ratios no longer give shares that sum to one.
         let total: f64 = from.unlabelled_shares().iter().sum();
         let unlabelled_shares: Vec<f64> = from.unlabelled_shares().iter().map(|q| q / total).collect();
-        let prevalence =
+        let prevalence: Vec<f64> =
             unlabelled_shares.iter().zip(&tally.counts).map(|(q, count)| (count + n_u * q) / tally.n()).collect();
         Ok(PhiEstimate {
             method: "confusion",
             clipped: at_one(&phi),
-            prevalence,
-            unlabelled_shares,
+            prevalence: ClassShares::estimated(prevalence),
+            unlabelled_shares: ClassShares::estimated(unlabelled_shares),
             phi,
             covariance: Some(covariance),
             stop: Stop::ClosedForm,

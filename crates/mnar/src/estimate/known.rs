@@ -4,6 +4,7 @@ use super::{Covariance, Estimator, PhiEstimate, Stop};
 use crate::error::Error;
 use crate::phi::Phi;
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::sums::Tally;
 use nalgebra::DMatrix;
 
@@ -44,8 +45,8 @@ impl Estimator for KnownPhi {
         Ok(PhiEstimate {
             method: "known",
             phi,
-            unlabelled_shares: unlabelled.iter().map(|q| q / unlabelled_total).collect(),
-            prevalence,
+            unlabelled_shares: ClassShares::estimated(unlabelled.iter().map(|q| q / unlabelled_total).collect()),
+            prevalence: ClassShares::estimated(prevalence),
             covariance: Some(Covariance {
                 phi: DMatrix::zeros(k, k),
                 prevalence: &jacobian * counts * jacobian.transpose(),

@@ -35,31 +35,18 @@ pub enum SharePrior {
         /// Weight in rows.
         weight: f64,
     },
-    /// `weight` pseudo-rows spread evenly over the classes.
-    Uniform {
-        /// Weight in rows.
-        weight: f64,
-    },
 }
 
 impl SharePrior {
     fn weight(self) -> f64 {
         match self {
             SharePrior::None => 0.0,
-            SharePrior::Labelled { weight } | SharePrior::Uniform { weight } => weight,
+            SharePrior::Labelled { weight } => weight,
         }
     }
 
     fn pseudo_counts(self, source: &[f64]) -> Vec<f64> {
-        let k = source.len() as f64;
-        source
-            .iter()
-            .map(|pi| match self {
-                SharePrior::None => 0.0,
-                SharePrior::Labelled { weight } => weight * pi,
-                SharePrior::Uniform { weight } => weight / k,
-            })
-            .collect()
+        source.iter().map(|pi| self.weight() * pi).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Covariance, Estimator, PhiEstimate, at_one, blank, inverse_over};
 use crate::error::Error;
 use crate::phi::Phi;
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::solver::{Solution, Solver, Terms, maximise};
 use crate::sums::Tally;
 use nalgebra::DMatrix;
@@ -48,8 +49,10 @@ impl Estimator for Likelihood {
         Ok(PhiEstimate {
             method: "likelihood",
             clipped: at_one(&phi),
-            prevalence: expected.iter().zip(&tally.counts).map(|(m, count)| (m + count) / n).collect(),
-            unlabelled_shares: expected.iter().map(|m| m / n_u).collect(),
+            prevalence: ClassShares::estimated(
+                expected.iter().zip(&tally.counts).map(|(m, count)| (m + count) / n).collect(),
+            ),
+            unlabelled_shares: ClassShares::estimated(expected.iter().map(|m| m / n_u).collect()),
             phi,
             covariance,
             stop: solution.stop,

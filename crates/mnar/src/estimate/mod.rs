@@ -11,15 +11,16 @@ pub use confusion::ConfusionInversion;
 pub use known::KnownPhi;
 pub use label_shift::{LabelShift, SharePrior, SourceShares};
 pub use likelihood::Likelihood;
-pub use moments::{Moments, ShareBuffer, Shares};
+pub use moments::{Moments, Shares};
 
 use crate::error::Error;
 use crate::labels::Class;
 use crate::phi::Phi;
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::sums::Tally;
 use nalgebra::DMatrix;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Estimates the mechanism from posteriors and labels.
@@ -29,7 +30,8 @@ pub trait Estimator {
 }
 
 /// Why an estimator stopped. Not converging is a result, not an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "stop", rename_all = "snake_case")]
 pub enum Stop {
     /// A formula: nothing was iterated.
@@ -76,15 +78,16 @@ pub struct Covariance {
 
 /// An estimated mechanism.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PhiEstimate {
     /// Name of the estimator.
     pub method: &'static str,
     /// P(labelled | class).
     pub phi: Phi,
     /// P(class) in the whole population.
-    pub prevalence: Vec<f64>,
+    pub prevalence: ClassShares,
     /// P(class | unlabelled).
-    pub unlabelled_shares: Vec<f64>,
+    pub unlabelled_shares: ClassShares,
     /// Absent where it would need a K × K matrix that was not asked for.
     pub covariance: Option<Covariance>,
     /// Why it stopped.
@@ -157,18 +160,16 @@ impl FromRatios<'_> {
     }
 
     /// q_k = π_k w_k.
-    pub(crate) fn unlabelled_shares(&self) -> Vec<f64> {
-        self.source.iter().zip(self.w).map(|(pi, w)| pi * w).collect()
+    pub(crate) fn unlabelled_shares(&self) -> ClassShares {
+        ClassShares::estimated(self.source.iter().zip(self.w).map(|(pi, w)| pi * w).collect())
     }
 
     /// p(y) = (n_k + n_u q_k) / n.
-    pub(crate) fn prevalence(&self) -> Vec<f64> {
+    pub(crate) fn prevalence(&self) -> ClassShares {
         let n = self.tally.n();
-        self.unlabelled_shares()
-            .iter()
-            .zip(&self.tally.counts)
-            .map(|(q, count)| (count + self.tally.n_unlabelled * q) / n)
-            .collect()
+        let unlabelled = self.unlabelled_shares();
+        let shares = unlabelled.iter().zip(&self.tally.counts);
+        ClassShares::estimated(shares.map(|(q, count)| (count + self.tally.n_unlabelled * q) / n).collect())
     }
 
     /// The delta method from (ρ, labelled statistics, w). `w_cov` is Cov(w) given n_l and n_u, `w_label` the

@@ -1,5 +1,4 @@
-//! The moment estimator eq:estim_moment, phi_k = c_k / p(k), with the class shares p known, averaged from the
-//! posteriors (eq:py), or fed by a training loop through a running buffer (eq:buffer).
+//! The moment estimator, phi_k = c_k / p(k), with the class shares p known or averaged from the posteriors.
 //!
 //! With mean posteriors it is consistent for *population* posteriors only. On labelled posteriors it is the
 //! classify-and-count of the quantification literature, which is not.
@@ -10,6 +9,7 @@ use crate::labels::Class;
 use crate::phi::Phi;
 use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
+use crate::shares::ClassShares;
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
 
@@ -20,8 +20,8 @@ pub enum Shares {
     MeanPosterior,
     /// All classes equally common.
     Balanced,
-    /// Known from elsewhere: one positive share a class, summing to 1.
-    Known(Vec<f64>),
+    /// Known from elsewhere.
+    Known(ClassShares),
 }
 
 /// The moment estimator.
@@ -48,7 +48,7 @@ impl Estimator for Moments {
         let c: Vec<f64> = tally.counts.iter().map(|count| count / n).collect();
         let prevalence = match &self.shares {
             Shares::Balanced => vec![1.0 / k as f64; k],
-            Shares::Known(shares) => check_shares(shares, k)?,
+            Shares::Known(shares) => per_class(shares, k)?,
             Shares::MeanPosterior if rows.kind() == PosteriorKind::Labelled => {
                 return Err(Error::WrongPosterior {
                     method: "the moment estimator with mean posteriors",
@@ -75,12 +75,10 @@ impl Estimator for Moments {
             },
             phi: Phi::new(raw.iter().map(|phi| phi.min(1.0)).collect())?,
             // Shares of the unlabelled rows: what is left of p(y) once the labelled rows are taken out.
-            unlabelled_shares: prevalence
-                .iter()
-                .zip(&c)
-                .map(|(p, c)| (p - c).max(0.0) * n / tally.n_unlabelled)
-                .collect(),
-            prevalence,
+            unlabelled_shares: ClassShares::estimated(
+                prevalence.iter().zip(&c).map(|(p, c)| (p - c).max(0.0) * n / tally.n_unlabelled).collect(),
+            ),
+            prevalence: ClassShares::estimated(prevalence),
             covariance,
             stop: super::Stop::ClosedForm,
             clipped,
@@ -127,56 +125,15 @@ impl Moments {
     }
 }
 
-fn check_shares(shares: &[f64], k: usize) -> Result<Vec<f64>, Error> {
+/// One share per class, divided by their sum, which is 1 but for rounding.
+fn per_class(shares: &ClassShares, k: usize) -> Result<Vec<f64>, Error> {
     let sum: f64 = shares.iter().sum();
-    let valid = shares.len() == k && shares.iter().all(|share| *share > 0.0) && (sum - 1.0).abs() <= 1e-6;
-    if !valid {
+    if shares.len() != k {
         return Err(Error::OutOfRange {
             name: "the known class shares",
-            value: format!("{shares:?} (sum {sum})"),
-            range: "one positive share a class, summing to 1",
+            value: format!("a list of {}", shares.len()),
+            range: "one share per class",
         });
     }
     Ok(shares.iter().map(|share| share / sum).collect())
-}
-
-/// eq:buffer: class shares as a moving average over the batches of a training loop, started at 1/K.
-///
-/// ```
-/// let mut buffer = mnar::estimate::ShareBuffer::new(2, 0.99);
-/// buffer.update(&[1.0, 0.0]);
-/// assert!((buffer.shares()[0] - 0.505).abs() < 1e-12);
-/// // 30 of 1000 rows are labelled 0 and 10 are labelled 1:
-/// let phi = buffer.phi(&[30, 10], 1000)?;
-/// assert!((phi[0] - 0.03 / 0.505).abs() < 1e-12);
-/// # Ok::<(), mnar::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShareBuffer {
-    momentum: f64,
-    shares: Vec<f64>,
-}
-
-impl ShareBuffer {
-    /// 1/K for every class; `momentum` is the paper's mu, 0.99 in its experiments.
-    pub fn new(n_classes: usize, momentum: f64) -> Self {
-        Self { momentum, shares: vec![1.0 / n_classes as f64; n_classes] }
-    }
-
-    /// Feeds the mean posterior of a batch.
-    pub fn update(&mut self, batch_mean: &[f64]) {
-        for (share, mean) in self.shares.iter_mut().zip(batch_mean) {
-            *share = self.momentum * *share + (1.0 - self.momentum) * mean;
-        }
-    }
-
-    /// The current class shares.
-    pub fn shares(&self) -> &[f64] {
-        &self.shares
-    }
-
-    /// eq:estim_moment with the buffered shares, at most 1.
-    pub fn phi(&self, counts: &[usize], n: usize) -> Result<Phi, Error> {
-        Phi::new(self.shares.iter().zip(counts).map(|(p, &count)| (count as f64 / n as f64 / p).min(1.0)).collect())
-    }
 }

@@ -1,5 +1,5 @@
-//! Tests whose reference refits: the likelihood ratio of eq:stattest_ll, and the moment estimator's distance from a
-//! constant mechanism, which the paper leaves as future work.
+//! Tests whose reference distribution refits the classifier: the paper's likelihood ratio, and the distance of the moment
+//! estimator from a constant mechanism, which the paper leaves as future work.
 //!
 //! Under MCAR the fitted posterior is the law of every label. So complete labels are drawn from it, labels are kept
 //! at the MCAR rate, the classifier is fitted again and both statistics are computed again: the classifier's own
@@ -10,6 +10,7 @@ use super::{TestResult, chi_square_p, drawn_p};
 use crate::error::Error;
 use crate::labels::{Class, Labels};
 use crate::posteriors::Posteriors;
+use crate::progress::{Progress, Stage};
 use crate::rows::Sample;
 use crate::solver::Solver;
 use crate::sums::Tally;
@@ -55,6 +56,19 @@ impl BootstrapTest {
     pub fn run(
         &self,
         labels: &Labels,
+        progress: &dyn Progress,
+        refit: impl Fn(&Labels, u64) -> Result<Posteriors, Error> + Sync,
+    ) -> Result<BootstrapTests, Error> {
+        progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
+        let tests = self.tests(labels, progress, refit);
+        progress.end();
+        tests
+    }
+
+    fn tests(
+        &self,
+        labels: &Labels,
+        progress: &dyn Progress,
         refit: impl Fn(&Labels, u64) -> Result<Posteriors, Error> + Sync,
     ) -> Result<BootstrapTests, Error> {
         let posteriors = refit(labels, 0)?;
@@ -62,24 +76,29 @@ impl BootstrapTest {
         let draws = (1..=self.replicates as u64)
             .into_par_iter()
             .map(|replicate| {
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(replicate);
                 let (drawn, redrawn) = draw_labels(&posteriors, labels, &mut rng)?;
                 let refitted = refit(&drawn, replicate)?;
-                Ok((self.statistics(&refitted, &drawn)?, redrawn))
+                let statistics = self.statistics(&refitted, &drawn)?;
+                progress.step();
+                Ok((statistics, redrawn))
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let condition = "valid if the classifier is near the truth, for its fitted posterior draws the reference; a strongly shrunk one makes it reject too often";
-        let result = |test, statistic: f64, df: Option<usize>, pick: fn(&Statistics) -> f64| {
+        let result = |test: &'static str, statistic: f64, df: Option<usize>, pick: fn(&Statistics) -> f64| {
             let reference: Vec<f64> = draws.iter().map(|(statistics, _)| pick(statistics)).collect();
             TestResult {
-                test,
+                test: test.into(),
                 statistic,
                 df,
                 p_value: drawn_p(statistic, &reference),
                 p_value_chi_square: df.map(|df| chi_square_p(statistic, df)),
                 draws: reference.len(),
-                condition,
+                condition: condition.into(),
             }
         };
         let df = labels.n_classes() - 1;
@@ -104,7 +123,7 @@ struct Statistics {
     moments: f64,
 }
 
-/// n Σ_k p_k (phi_k − phi)² / (phi (1 − phi)) with phi_k = c_k/p_k (eq:estim_moment) and phi = n_l/n: Pearson's
+/// n Σ_k p_k (phi_k − phi)² / (phi (1 − phi)) with phi_k = c_k/p_k (the moment estimator) and phi = n_l/n: Pearson's
 /// distance of the moment estimator from the constant mechanism.
 fn moment_statistic(tally: &Tally) -> f64 {
     let n = tally.n();

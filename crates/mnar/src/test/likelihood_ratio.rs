@@ -13,13 +13,13 @@ pub fn likelihood_ratio<R: Rows>(rows: &R, solver: &Solver) -> Result<TestResult
     let statistic = likelihood_ratio_statistic(rows, solver)?;
     let df = rows.n_classes() - 1;
     Ok(TestResult {
-        test: "lrt",
+        test: "lrt".into(),
         statistic,
         df: Some(df),
         p_value: chi_square_p(statistic, df),
         p_value_chi_square: None,
         draws: 0,
-        condition: "valid if the posteriors are the true ones, as from a classifier trained on many other, fully labelled rows; a classifier learnt from these labels matches their counts, which makes the test conservative",
+        condition: "valid if the posteriors are the true ones, as from a classifier trained on many other, fully labelled rows; a classifier learnt from these labels matches their counts, which makes the test conservative".into(),
     })
 }
 

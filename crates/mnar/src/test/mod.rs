@@ -17,14 +17,16 @@ pub use permutation::PermutationTest;
 pub use profiled::ProfiledRatio;
 pub use self_masking::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
+use std::borrow::Cow;
 
 /// The outcome of a test of MCAR.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestResult {
     /// Name of the test.
-    pub test: &'static str,
+    pub test: Cow<'static, str>,
     /// The test statistic.
     pub statistic: f64,
     /// Its degrees of freedom, where it has some.
@@ -36,7 +38,7 @@ pub struct TestResult {
     /// Permutations or bootstrap replicates behind the p-value; 0 for a formula.
     pub draws: usize,
     /// When the p-value can be trusted.
-    pub condition: &'static str,
+    pub condition: Cow<'static, str>,
 }
 
 /// P(chi-square(df) ≥ statistic), by the survival function: 1 − cdf would be 0 from about 70 on.

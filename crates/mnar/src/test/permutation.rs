@@ -55,7 +55,7 @@ impl PermutationTest {
             })
             .collect();
         Ok(TestResult {
-            test: "permutation",
+            test: "permutation".into(),
             statistic: observed,
             df: Some(whitened.rank),
             p_value: drawn_p(observed, &reference),
@@ -65,7 +65,8 @@ impl PermutationTest {
                 "exact if the classifier has seen none of these rows"
             } else {
                 "exact within each fold if the classifier of a fold has seen none of its rows; folds are pooled"
-            },
+            }
+            .into(),
         })
     }
 }

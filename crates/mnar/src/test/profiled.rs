@@ -7,11 +7,12 @@
 
 use super::bootstrap::draw_labels;
 use super::{TestResult, chi_square_p, drawn_p};
+use crate::classify::{FittedSoftmax, SoftmaxRegression};
 use crate::error::Error;
 use crate::labels::{Class, Labels};
-use crate::linear::{FittedSoftmax, SoftmaxRegression};
 use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors};
+use crate::progress::{Progress, Stage};
 use ndarray::{Array2, ArrayView2, Axis, concatenate};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -57,52 +58,49 @@ pub struct ProfiledFit {
 
 impl ProfiledRatio {
     /// The test. The p-value is the bootstrap's where there are replicates, with chi-square's beside it.
-    pub fn run(&self, x: ArrayView2<'_, f64>, labels: &Labels) -> Result<TestResult, Error> {
-        self.run_with(x, labels, || {})
-    }
-
-    /// The same; `done` is called after every replicate.
-    pub fn run_with(
-        &self,
-        x: ArrayView2<'_, f64>,
-        labels: &Labels,
-        done: impl Fn() + Sync,
-    ) -> Result<TestResult, Error> {
+    pub fn run(&self, x: ArrayView2<'_, f64>, labels: &Labels, progress: &dyn Progress) -> Result<TestResult, Error> {
         let observed = self.fit(x, labels)?;
         let df = labels.n_classes() - 1;
         let chi_square = chi_square_p(observed.statistic, df);
         if self.replicates == 0 {
             return Ok(TestResult {
-                test: "lrt-profiled",
+                test: "lrt-profiled".into(),
                 statistic: observed.statistic,
                 df: Some(df),
                 p_value: chi_square,
                 p_value_chi_square: None,
                 draws: 0,
-                condition: "valid with many labels and a model of p(y|x) that holds; with few labels or a strong penalty use replicates",
+                condition: "valid with many labels and a model of p(y|x) that holds; with few labels or a strong penalty use replicates".into(),
             });
         }
         // Under MCAR the fit to the labelled rows is the law of every label.
         let law = Posteriors::from_logits(observed.null.logits(x).view(), PosteriorKind::Labelled)?;
+        progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
         let reference = (1..=self.replicates as u64)
             .into_par_iter()
             .map(|replicate| {
+                if progress.cancelled() {
+                    return Err(Error::Cancelled);
+                }
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(replicate);
                 let (drawn, _) = draw_labels(&law, labels, &mut rng)?;
                 let statistic = self.fit(x, &drawn)?.statistic;
-                done();
+                progress.step();
                 Ok(statistic)
             })
-            .collect::<Result<Vec<f64>, Error>>()?;
+            .collect::<Result<Vec<f64>, Error>>();
+        progress.end();
+        let reference = reference?;
         Ok(TestResult {
-            test: "lrt-profiled",
+            test: "lrt-profiled".into(),
             statistic: observed.statistic,
             df: Some(df),
             p_value: drawn_p(observed.statistic, &reference),
             p_value_chi_square: Some(chi_square),
             draws: reference.len(),
-            condition: "valid if the model of p(y|x) holds, for its fit to the labelled rows draws the reference",
+            condition: "valid if the model of p(y|x) holds, for its fit to the labelled rows draws the reference"
+                .into(),
         })
     }
 
@@ -250,12 +248,12 @@ mod tests {
     fn rejects_informative_labels_and_holds_its_size() {
         let ratio = ProfiledRatio { replicates: 49, ..Default::default() };
         let (x, labels) = line(500, [0.1, 0.6], 1);
-        assert!(ratio.run(x.view(), &labels).unwrap().p_value <= 0.02);
+        assert!(ratio.run(x.view(), &labels, &()).unwrap().p_value <= 0.02);
         // 40 draws under MCAR at 10%: more than 10 rejections have probability 0.002 if the size is 10%.
         let rejected = (0..40)
             .filter(|&seed| {
                 let (x, labels) = line(300, [0.25, 0.25], 100 + seed);
-                ProfiledRatio { seed, ..ratio }.run(x.view(), &labels).unwrap().p_value <= 0.1
+                ProfiledRatio { seed, ..ratio }.run(x.view(), &labels, &()).unwrap().p_value <= 0.1
             })
             .count();
         assert!(rejected <= 10, "{rejected} of 40");

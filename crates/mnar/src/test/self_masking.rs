@@ -18,6 +18,7 @@ use std::ops::Range;
 
 /// The outcome of the over-identification test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SelfMaskingCheck {
     /// R'V⁻¹R.
     pub statistic: f64,
@@ -31,7 +32,8 @@ pub struct SelfMaskingCheck {
 }
 
 /// Do the labelled rows look as if the classifier had been trained on them?
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InSampleCheck {
     /// Misfit of the mean uncertainty over its standard error.
     pub z: f64,

@@ -1,11 +1,12 @@
-//! Softmax regression: enough model for tables, and fast enough to be refitted a thousand times in a bootstrap.
+//! Softmax regression: a good model for many tables, and fast enough to be refitted a thousand times in a bootstrap.
 //!
 //! Minimises Σ_i weight_i · (−log softmax(W'x_i + b)_{y_i}) + (l2/2)‖W‖², intercepts not penalised (scikit-learn's
-//! objective with C = 1/l2). Newton steps, with the whole Hessian for a few parameters and by conjugate gradients for
-//! more.
+//! objective with C = 1/l2). Newton steps use the whole Hessian for few parameters and conjugate gradients for more.
 
+use super::{Classifier, Fitted, Training};
 use crate::error::Error;
 use crate::labels::Class;
+use crate::progress::Progress;
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
 
@@ -16,7 +17,7 @@ pub struct SoftmaxRegression {
     pub l2: f64,
     /// Stop when no entry of the gradient exceeds this times the sum of the weights.
     pub tolerance: f64,
-    /// Newton steps at most.
+    /// The largest number of Newton steps.
     pub max_iterations: usize,
 }
 
@@ -29,11 +30,11 @@ impl Default for SoftmaxRegression {
 /// Fitted softmax regression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSoftmax {
-    /// d × K.
+    /// Weights, d × K.
     pub weights: Array2<f64>,
-    /// K.
+    /// Intercepts, one per class.
     pub intercepts: Array1<f64>,
-    /// Did the gradient meet the tolerance?
+    /// Whether the gradient met the tolerance.
     pub converged: bool,
     /// Newton steps taken.
     pub iterations: usize,
@@ -42,11 +43,35 @@ pub struct FittedSoftmax {
 }
 
 impl FittedSoftmax {
-    /// Log-odds up to a constant a row, n × K.
+    /// Log-odds up to a constant per row, n × K.
     pub fn logits(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
         let mut logits = x.dot(&self.weights);
         logits += &self.intercepts;
         logits
+    }
+}
+
+impl Classifier<Array2<f64>> for SoftmaxRegression {
+    fn name(&self) -> &str {
+        "softmax regression"
+    }
+
+    /// The fit has one optimum, so the seed plays no part.
+    fn fit(
+        &self,
+        x: &Array2<f64>,
+        training: &Training<'_>,
+        _seed: u64,
+        _progress: &dyn Progress,
+    ) -> Result<Box<dyn Fitted<Array2<f64>>>, Error> {
+        let rows = x.select(Axis(0), training.rows);
+        Ok(Box::new(self.fit(rows.view(), training.classes, training.n_classes, training.weights)?))
+    }
+}
+
+impl Fitted<Array2<f64>> for FittedSoftmax {
+    fn logits(&self, x: &Array2<f64>, rows: &[usize]) -> Result<Array2<f64>, Error> {
+        Ok(self.logits(x.select(Axis(0), rows).view()))
     }
 }
 
@@ -115,12 +140,7 @@ impl SoftmaxRegression {
             counts[class.index()] += weights.map_or(1.0, |weights| weights[i]);
         }
         if let Some(k) = counts.iter().position(|count| *count <= 0.0) {
-            return Err(Error::TooFewLabels {
-                class: format!("number {}", k + 1),
-                found: 0,
-                needed: 1,
-                purpose: "softmax regression",
-            });
+            return Err(Error::ClassNotTrained { class: Class::from(k) });
         }
         let problem = Problem { l2: self.l2, x, y, weights, total: counts.iter().sum() };
         let mut point = match start {
@@ -327,7 +347,7 @@ impl Standardise {
     /// Learns means and scales. Refuses NaN and infinities.
     pub fn learn(x: ArrayView2<'_, f64>) -> Result<Self, Error> {
         if let Some(((row, column), value)) = x.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            return Err(Error::NotFinite { row: row + 1, column: column + 1, value: *value });
+            return Err(Error::NotFinite { what: "feature", row: row + 1, column: column + 1, value: *value });
         }
         let mean = x.mean_axis(Axis(0)).ok_or(Error::NoRows)?;
         let scale = x.std_axis(Axis(0), 0.0).mapv(|sd| if sd > 0.0 { sd } else { 1.0 });

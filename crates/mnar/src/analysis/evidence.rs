@@ -1,0 +1,131 @@
+//! What an analysis starts from.
+
+use crate::classify::Classifier;
+use crate::crossfit::{CrossFit, FoldPlan};
+use crate::error::Error;
+use crate::labels::Labels;
+use crate::posteriors::Posteriors;
+use crate::progress::{Progress, Stage};
+use crate::test::InSampleCheck;
+use ndarray::Array2;
+use std::borrow::Cow;
+
+/// Labels, the posteriors of the same rows, and how the posteriors came about.
+#[derive(Clone)]
+pub struct Evidence<'a> {
+    /// The labels.
+    pub labels: &'a Labels,
+    /// Class probabilities of every row, as the classifier gave them.
+    pub posteriors: Cow<'a, Posteriors>,
+    /// The fold in which each row was held out.
+    pub plan: Cow<'a, FoldPlan>,
+    /// What is known about who scored the rows.
+    pub scored_by: ScoredBy,
+    /// The features and the classifier, if bootstraps can refit it.
+    pub features: Option<Features<'a>>,
+}
+
+/// What is known about the classifier that scored the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoredBy {
+    /// Nothing: the user says that it has not seen the labelled rows.
+    Unknown,
+    /// The user gave the fold in which each row was held out.
+    GivenFolds,
+    /// It was cross-fitted here.
+    CrossFit,
+}
+
+/// What posteriors are learnt from.
+#[derive(Clone, Copy)]
+pub struct Features<'a> {
+    /// One row per label, scaled as the classifier should see them.
+    pub x: &'a Array2<f64>,
+    /// The names of the columns.
+    pub names: &'a [String],
+    /// The classifier.
+    pub classifier: &'a dyn Classifier<Array2<f64>>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Predictions of a classifier that has seen none of the rows.
+    pub fn predictions(posteriors: &'a Posteriors, labels: &'a Labels) -> Self {
+        Self {
+            labels,
+            posteriors: Cow::Borrowed(posteriors),
+            plan: Cow::Owned(FoldPlan::single(labels.len())),
+            scored_by: ScoredBy::Unknown,
+            features: None,
+        }
+    }
+
+    /// The same predictions, cross-fitted by someone else in these folds.
+    pub fn with_folds(self, plan: &'a FoldPlan) -> Self {
+        let scored_by = if plan.n_folds() > 1 { ScoredBy::GivenFolds } else { self.scored_by };
+        Self { plan: Cow::Borrowed(plan), scored_by, ..self }
+    }
+
+    /// The same predictions, cross-fitted by the caller with [`CrossFit`].
+    pub fn cross_fitted(self, plan: &'a FoldPlan) -> Self {
+        Self { plan: Cow::Borrowed(plan), scored_by: ScoredBy::CrossFit, ..self }
+    }
+
+    /// Cross-fits a classifier on features. Bootstraps refit it.
+    pub fn cross_fit(
+        features: Features<'a>,
+        labels: &'a Labels,
+        plan: FoldPlan,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        if features.x.nrows() != labels.len() {
+            let found = features.x.nrows();
+            return Err(Error::LengthMismatch { what: "the table of features", found, expected: labels.len() });
+        }
+        progress.begin(Stage::CrossFit, 0, 0);
+        let posteriors = features.posteriors(labels, &plan, None, seed, progress)?;
+        progress.end();
+        Ok(Self {
+            labels,
+            posteriors: Cow::Owned(posteriors),
+            plan: Cow::Owned(plan),
+            scored_by: ScoredBy::CrossFit,
+            features: Some(features),
+        })
+    }
+
+    /// Warnings about how the rows were scored.
+    pub(super) fn warnings(&self, in_sample: Option<InSampleCheck>) -> Option<String> {
+        const SUSPICIOUS: &str = "labelled rows are scored with more confidence than unlabelled rows of the same classes, \
+            as if the classifier had been trained on them (or labels favour easy rows); the results cannot be trusted then.";
+        let suspicious = in_sample.is_some_and(|check| check.suspicious);
+        match self.scored_by {
+            ScoredBy::Unknown if suspicious => Some(format!(
+                "{SUSPICIOUS} Use out-of-fold predictions for the labelled rows, and name the column of their folds"
+            )),
+            ScoredBy::GivenFolds if suspicious => {
+                Some(format!("{SUSPICIOUS} Check that the model of a fold was trained without the rows of that fold"))
+            }
+            ScoredBy::CrossFit if self.plan.redrawn() > 0 => Some(format!(
+                "the folds were drawn {} times because a class had all its labels in one fold",
+                self.plan.redrawn() + 1
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl Features<'_> {
+    /// Cross-fitted posteriors.
+    pub(super) fn posteriors(
+        &self,
+        labels: &Labels,
+        plan: &FoldPlan,
+        weights: Option<&[f64]>,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Posteriors, Error> {
+        let cross_fit = CrossFit { classifier: self.classifier, x: self.x, seed };
+        Ok(cross_fit.run(labels, plan, weights, progress)?.posteriors)
+    }
+}

@@ -1,0 +1,183 @@
+//! The assembly line from evidence to findings.
+
+use mnar::analysis::{
+    EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
+};
+use mnar::calibrate::Calibration;
+use mnar::classify::{Classifier, SoftmaxRegression, Training};
+use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::estimate::{Estimator, LabelShift};
+use mnar::progress::{Progress, Stage};
+use mnar::{Class, Error, Labels, Sample};
+use ndarray::{Array2, Axis};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Two overlapping clouds of 150 and 350 rows, of which 60% and 20% are labelled.
+fn clouds(seed: u64) -> (Array2<f64>, Labels) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut x = Array2::zeros((500, 2));
+    let mut y = Vec::new();
+    for i in 0..500 {
+        let sick = i % 10 < 3;
+        for j in 0..2 {
+            let noise: f64 = (0..6).map(|_| rng.random::<f64>() - 0.5).sum();
+            x[[i, j]] = noise + if sick { 0.8 } else { -0.8 };
+        }
+        let phi = if sick { 0.6 } else { 0.2 };
+        y.push((rng.random::<f64>() < phi).then_some(if sick { "sick" } else { "well" }));
+    }
+    (x, Labels::from_values(y).unwrap())
+}
+
+/// Cross-fitting through the trait is training by hand on the other folds, bit by bit.
+#[test]
+fn cross_fitting_is_training_on_the_other_folds() {
+    let (x, labels) = clouds(1);
+    let plan = FoldPlan::for_labels(&labels, 4, 7).unwrap();
+    let classifier = SoftmaxRegression::default();
+    let fitted = CrossFit { classifier: &classifier, x: &x, seed: 0 }.run(&labels, &plan, None, &()).unwrap();
+    assert_eq!(fitted.models.len(), 4);
+    for (fold, members) in plan.members().iter().enumerate() {
+        let (rows, y): (Vec<usize>, Vec<Class>) =
+            labels.labelled().filter(|(i, _)| plan.folds()[*i] as usize != fold).unzip();
+        let by_hand = classifier.fit(x.select(Axis(0), &rows).view(), &y, 2, None).unwrap();
+        let logits = by_hand.logits(x.select(Axis(0), members).view());
+        assert_eq!(fitted.models[fold].logits(&x, members).unwrap(), logits);
+        let p = fitted.models[fold].predict_proba(&x, members).unwrap();
+        for (&i, p) in members.iter().zip(p.rows()) {
+            assert_eq!(fitted.posteriors.row(i).to_vec(), p.to_vec());
+        }
+    }
+}
+
+/// A weight of two is a row given twice, also through the trait.
+#[test]
+fn weights_count_rows() {
+    let (x, labels) = clouds(2);
+    let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
+    let weights: Vec<f64> = (0..rows.len()).map(|i| 1.0 + (i % 2) as f64).collect();
+    let doubled: Vec<(usize, Class)> =
+        rows.iter().zip(&classes).enumerate().flat_map(|(i, (r, c))| vec![(*r, *c); 1 + i % 2]).collect();
+    let (twice_rows, twice_classes): (Vec<usize>, Vec<Class>) = doubled.into_iter().unzip();
+    let classifier: &dyn Classifier<Array2<f64>> = &SoftmaxRegression { tolerance: 1e-12, ..Default::default() };
+    let fit = |rows: &[usize], classes: &[Class], weights: Option<&[f64]>| {
+        let training = Training { rows, classes, n_classes: 2, weights };
+        classifier.fit(&x, &training, 0, &()).unwrap().predict_proba(&x, &[0, 1, 2]).unwrap()
+    };
+    let (a, b) = (fit(&rows, &classes, Some(&weights)), fit(&twice_rows, &twice_classes, None));
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-9), "{a} {b}");
+}
+
+fn analysed(x: &Array2<f64>, labels: &Labels, settings: &EstimateSettings) -> Findings {
+    let classifier = SoftmaxRegression::default();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let features = Features { x, names: &names, classifier: &classifier };
+    let plan = FoldPlan::for_labels(labels, 5, settings.seed).unwrap();
+    let evidence = Evidence::cross_fit(features, labels, plan, settings.seed, &()).unwrap();
+    settings.run(&evidence, &()).unwrap()
+}
+
+/// The findings are those of the parts, put together by hand.
+#[test]
+fn findings_are_those_of_the_parts() {
+    let (x, labels) = clouds(3);
+    let settings = EstimateSettings { replicates: 20, ..Default::default() };
+    let found = analysed(&x, &labels, &settings);
+    let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
+    let classifier = SoftmaxRegression::default();
+    let raw = CrossFit { classifier: &classifier, x: &x, seed: 0 }.run(&labels, &plan, None, &()).unwrap().posteriors;
+    let bcts = Calibration::default().fit(&Sample::new(&raw, &labels).unwrap()).unwrap();
+    let calibrated = bcts.apply(&raw).unwrap();
+    let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, &labels).unwrap()).unwrap();
+    assert_eq!((&found.phi, &found.prevalence), (&estimate.phi, &estimate.prevalence));
+    assert_eq!(found.calibration, Some(bcts));
+    assert_eq!(found.interval.kind, IntervalKind::BootstrapWithRefit);
+    assert_eq!((found.interval.replicates, found.interval.failed_replicates), (20, 0));
+    assert_eq!(found.features.as_deref(), Some(&["a".to_owned(), "b".to_owned()][..]));
+    let interval = found.phi_ci95.unwrap()[0];
+    assert!(interval.0 < found.phi[0] && found.phi[0] < interval.1);
+}
+
+/// What a report shows is there when it is asked for, and findings survive JSON.
+#[test]
+fn findings_survive_json() {
+    let (x, labels) = clouds(4);
+    let settings = EstimateSettings { replicates: 20, ..Default::default() };
+    let plain = analysed(&x, &labels, &settings);
+    assert!(plain.classifier.is_none() && plain.sensitivity.is_none());
+    let found = analysed(&x, &labels, &settings.for_report(mnar::PosteriorKind::Labelled));
+    assert_eq!(found.sensitivity.as_ref().map(Vec::len), Some(9));
+    let classifier = found.classifier.as_ref().unwrap();
+    assert_eq!(classifier.confusion.iter().flatten().sum::<usize>(), labels.n_labelled());
+    let right = classifier.confusion[0][0] + classifier.confusion[1][1];
+    assert!((classifier.out_of_fold_accuracy - right as f64 / labels.n_labelled() as f64).abs() < 0.05);
+    let text = serde_json::to_string(&found).unwrap();
+    let again: Findings = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    let complete = Labels::allow_degenerate(vec![Some(Class(0)), Some(Class(1))], labels.names().to_vec()).unwrap();
+    let nothing = Findings::nothing_missing(&complete, 3);
+    let text = serde_json::to_string(&nothing).unwrap();
+    assert_eq!(serde_json::from_str::<Findings>(&text).unwrap().prevalence.as_slice(), [0.5, 0.5]);
+}
+
+/// Counts what it is told, and cancels after some steps.
+struct Impatient {
+    stages: Mutex<Vec<Stage>>,
+    steps: AtomicUsize,
+    patience: usize,
+}
+
+impl Progress for Impatient {
+    fn begin(&self, stage: Stage, _steps: u64, _done: u64) {
+        self.stages.lock().unwrap().push(stage);
+    }
+
+    fn step(&self) {
+        self.steps.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.steps.load(Ordering::SeqCst) >= self.patience
+    }
+}
+
+#[test]
+fn bootstraps_can_be_cancelled_everywhere() {
+    let (x, labels) = clouds(5);
+    let classifier = SoftmaxRegression::default();
+    let features = Features { x: &x, names: &[], classifier: &classifier };
+    let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
+    let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
+    let impatient = || Impatient { stages: Mutex::default(), steps: AtomicUsize::new(0), patience: 3 };
+    let watch = impatient();
+    let error = EstimateSettings { replicates: 1000, ..Default::default() }.run(&evidence, &watch).unwrap_err();
+    assert!(matches!(error, Error::Cancelled), "{error}");
+    assert!(watch.steps.load(Ordering::SeqCst) < 100);
+    assert_eq!(*watch.stages.lock().unwrap(), [Stage::Bootstrap]);
+    for method in [TestMethod::Lrt, TestMethod::LrtBootstrap, TestMethod::MomentsBootstrap] {
+        let watch = impatient();
+        let error = TestSettings { method, replicates: 500, ..Default::default() }.run(&evidence, &watch).unwrap_err();
+        assert!(matches!(error, Error::Cancelled), "{method:?}: {error}");
+        assert!(watch.steps.load(Ordering::SeqCst) < 100, "{method:?}");
+    }
+}
+
+/// Too few replicates leave an estimate outside its own interval.
+#[test]
+fn a_handful_of_replicates_is_refused() {
+    let (x, labels) = clouds(6);
+    let classifier = SoftmaxRegression::default();
+    let features = Features { x: &x, names: &[], classifier: &classifier };
+    let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
+    let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
+    let few = EstimateSettings { replicates: 10, ..Default::default() };
+    assert!(few.run(&evidence, &()).unwrap_err().to_string().contains("at least 20"));
+    // Intervals from the information draw nothing.
+    let information = EstimateSettings { interval: IntervalMethod::Information, ..few };
+    let found = information.run(&evidence, &()).unwrap();
+    assert_eq!(found.interval.kind, IntervalKind::Information);
+    assert!(found.warnings.iter().any(|warning| warning.contains("take the classifier as given")));
+}
