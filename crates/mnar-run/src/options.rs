@@ -1,0 +1,332 @@
+//! The options of a run: one type with four spellings. Flags of `mnar fit`, a TOML file of settings, keywords in Python
+//! and the `settings.toml` that a run writes all describe this type.
+
+use crate::error::RunError;
+use crate::per_class::PerClass;
+use clap::{Args, ValueEnum};
+use mnar_data::{ReadOptions, Split};
+use mnar_train::consistency::ConsistencyName;
+use mnar_train::{MethodName, Schedule, ThresholdRule};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Everything that can be chosen about a run. What is not set follows from the data.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FitOptions {
+    /// The label column of the table or of --labels; a blank or null label is missing
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+
+    /// Read the labels from FILE, one row per data row, instead of from the data
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<PathBuf>,
+
+    /// The column of the table that names its rows: it is not a feature, but is written beside every prediction
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+
+    /// A column of the table that is not a feature; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+
+    /// A column that holds names although it looks like numbers; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categorical: Vec<String>,
+
+    /// Another value that means missing; may be repeated
+    #[arg(long, value_name = "VALUE")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+
+    /// Resize the images of a folder to this size
+    #[arg(long, value_name = "HEIGHTxWIDTH")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resize: Option<String>,
+
+    /// How the selection of labels is corrected [default: adjusted for tables, label-shift for images]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<MethodName>,
+
+    /// The loss of unlabelled rows [default: pseudo-labels]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<ConsistencyName>,
+
+    /// The network [default: by the shape of the data]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkName>,
+
+    /// Units of the hidden layers of an mlp, comma-separated [default: 128]
+    #[arg(long, value_name = "UNITS", value_delimiter = ',')]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Vec<usize>>,
+
+    /// The known mechanism, for --method oracle: a=0.2,b=0.8
+    #[arg(long, value_name = "PHI")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi: Option<PerClass>,
+
+    /// Known class shares, for --method known-shares or cadr: a=0.2,b=0.8
+    #[arg(long, value_name = "SHARES")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares: Option<PerClass>,
+
+    /// Passes over the labelled rows [default: enough for 3000 steps]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<usize>,
+
+    /// Labelled rows per step [default: 64]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_labelled: Option<usize>,
+
+    /// Unlabelled rows per step [default: 256]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_unlabelled: Option<usize>,
+
+    /// Learning rate at the start [default: 0.001, for sgd 0.03]
+    #[arg(long, value_name = "RATE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+
+    /// The optimiser [default: adam]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimiser: Option<OptimiserName>,
+
+    /// How the learning rate falls [default: cosine]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+
+    /// Weight of the past in the averaged weights, which are the ones that predict [default: 0.99]
+    #[arg(long, value_name = "DECAY")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub averaging: Option<f64>,
+
+    /// Weight of the unlabelled loss [default: 1]
+    #[arg(long, value_name = "WEIGHT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+
+    /// Confidence that a pseudo-label needs [default: 0.95]
+    #[arg(long, value_name = "TAU")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+
+    /// What the threshold of a class adapts to [default: fixed]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold_rule: Option<ThresholdRule>,
+
+    /// Share of the labelled rows held out to choose the epoch [default: 0.1]
+    #[arg(long, value_name = "SHARE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<f64>,
+
+    /// Stop when the held-out risk has not improved for this many epochs
+    #[arg(long, value_name = "EPOCHS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<usize>,
+
+    /// Clip 1/phi at this many times n/n_labelled
+    #[arg(long, value_name = "FACTOR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_weights: Option<f64>,
+
+    /// Augmentation of images [default: auto]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub augment: Option<AugmentName>,
+
+    /// Estimate phi again from the model after every N epochs, with --method label-shift
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<usize>,
+
+    /// The classifier that is cross-fitted to estimate the mechanism [default: softmax for tables and small images]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cross_fit: Option<CrossFitWith>,
+
+    /// Folds of the cross-fitting [default: 5]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folds: Option<usize>,
+
+    /// Bootstrap replicates; 0 for intervals from the information [default: 200 for tables of up to 2 million numbers]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicates: Option<usize>,
+
+    /// Permutations of the test [default: 9999]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permutations: Option<usize>,
+
+    /// Do not train the biased baseline
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_baseline: Option<bool>,
+
+    /// Seed of every draw [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+
+    /// Where to compute [default: cpu]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceName>,
+}
+
+/// A network by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkName {
+    /// A single linear layer
+    Linear,
+    /// A multilayer perceptron
+    Mlp,
+    /// The paper's network for MNIST
+    MnistCnn,
+    /// The paper's network for MedMNIST
+    #[value(name = "medmnist-cnn")]
+    #[serde(rename = "medmnist-cnn")]
+    MedMnistCnn,
+    /// A wide residual network, depth 28 and width 2
+    #[value(name = "wide-resnet")]
+    #[serde(rename = "wide-resnet")]
+    WideResNet,
+    /// A convolutional network for volumes
+    Cnn3d,
+}
+
+/// An optimiser by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimiserName {
+    /// Adam
+    Adam,
+    /// Stochastic gradient descent with momentum
+    Sgd,
+}
+
+/// An augmentation preset by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AugmentName {
+    /// Plain images
+    None,
+    /// By the shape of the images
+    Auto,
+    /// Orientation-free: medical images without a preferred up or left
+    Medical,
+}
+
+/// The classifier that is cross-fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossFitWith {
+    /// Softmax regression, refitted in every replicate of the bootstrap
+    Softmax,
+    /// The network itself
+    Network,
+}
+
+/// A device by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceName {
+    /// The processor
+    Cpu,
+    /// An NVIDIA graphics card, where this is built in
+    Cuda,
+    /// Any graphics card through WebGPU, where this is built in
+    Wgpu,
+}
+
+impl FitOptions {
+    /// Reads options from a TOML file, such as the `settings.toml` of an earlier run.
+    pub fn read(path: &Path) -> Result<Self, RunError> {
+        let text = std::fs::read_to_string(path).map_err(RunError::io("read", path))?;
+        toml::from_str(&text).map_err(|source| RunError::SettingsFile { path: path.to_owned(), source: Box::new(source) })
+    }
+
+    /// These options, and the others where these are silent.
+    pub fn or(self, others: Self) -> Result<Self, RunError> {
+        let mut merged = others.to_table()?;
+        merged.extend(self.to_table()?);
+        merged.try_into().map_err(RunError::spelling)
+    }
+
+    /// The options as TOML.
+    pub fn to_toml(&self) -> Result<String, RunError> {
+        toml::to_string_pretty(self).map_err(RunError::spelling)
+    }
+
+    fn to_table(&self) -> Result<toml::Table, RunError> {
+        toml::Table::try_from(self).map_err(RunError::spelling)
+    }
+
+    /// How to read the data.
+    pub fn read_options(&self) -> Result<ReadOptions, RunError> {
+        Ok(ReadOptions {
+            label: self.label.clone(),
+            labels_file: self.labels.clone(),
+            split: Split::Train,
+            id: self.id.clone(),
+            ignore: self.ignore.clone(),
+            missing: self.missing.clone(),
+            categorical: self.categorical.clone(),
+            resize: self.resize.as_deref().map(size).transpose()?,
+        })
+    }
+}
+
+fn size(text: &str) -> Result<(usize, usize), RunError> {
+    let parsed = text.split_once('x').and_then(|(h, w)| Some((h.trim().parse().ok()?, w.trim().parse().ok()?)));
+    match parsed {
+        Some((height, width)) if height > 0 && width > 0 => Ok((height, width)),
+        _ => Err(RunError::OptionValue {
+            option: "resize",
+            value: text.to_owned(),
+            expected: "HEIGHTxWIDTH in pixels, such as 28x28".to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let file: FitOptions =
+            toml::from_str("label = \"y\"\nepochs = 3\nignore = [\"a\"]\nmethod = \"me\"\nphi = { a = 0.1, b = 0.5 }")
+                .unwrap();
+        let flags = FitOptions { epochs: Some(7), ignore: vec!["b".into()], ..Default::default() };
+        let merged = flags.or(file).unwrap();
+        assert_eq!((merged.epochs, merged.label.as_deref()), (Some(7), Some("y")));
+        assert_eq!((merged.ignore, merged.method), (vec!["b".to_owned()], Some(MethodName::Me)));
+        assert!(toml::from_str::<FitOptions>("epoch = 3").is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("28x32").unwrap(), (28, 32));
+        for bad in ["28", "0x3", "ax3", "3x"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}
