@@ -27,7 +27,7 @@ class Labels(NamedTuple):
 
 
 def as_numpy(values: Any, what: str) -> NDArray[Any]:
-    """Converts numpy, pandas, polars, `__array__`, DLPack (torch, jax) or a list to an array, if possible in place."""
+    """Converts numpy, pandas, polars, `__array__`, DLPack (torch, jax) or a list to an array, copying if needed."""
     if isinstance(values, np.ndarray):
         return values
     if values is None:

@@ -156,8 +156,8 @@ class LabelMechanism(BaseEstimator):
         return self._reweighed(proba, unlabelled=False)
 
     def unlabelled_proba(self, proba: Any) -> NDArray[np.float64]:
-        """p(y | x, no label), by Bayes' rule. NaN if every possible class of a row is always labelled, because such a row
-        would have a label."""
+        """p(y | x, no label), by Bayes' rule. NaN if every possible class of a row is always labelled, because such a
+        row would have a label."""
         return self._reweighed(proba, unlabelled=True)
 
     def summary(self) -> str:
