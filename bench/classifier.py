@@ -1,12 +1,13 @@
-"""MNARClassifier beside the labelled rows alone and beside self-training, all on LogisticRegression.
+"""Compares MNARClassifier with the labelled rows alone and with self-training, all based on LogisticRegression.
 
     pip install -r bench/requirements.txt, and the wheel of bindings/python
-    MNAR_DATA=DIR python bench/classifier.py        # results/python_classifier.json, and the table on stdout
+    MNAR_DATA=DIR python bench/classifier.py        # writes results/python_classifier.json, and the table to stdout
 
-Three data sets, two mechanisms each, 20 seeds: every seed draws a stratified third as test rows and hides the labels of
-the rest by the mechanism. Scores are of the test rows, which have the class shares of the population, and of the rows
-whose labels were hidden. optdigits comes with test rows by other writers; it is run with those as well. `MNAR_DATA` names
-its folder; without it that data set is left out. Scenarios that are in the output already are not run again.
+There are three data sets with two mechanisms each, and 20 seeds. Every seed draws a stratified third as test rows and
+hides labels of the rest by the mechanism. Scores are computed on the test rows, which have the class shares of the
+population, and on the rows whose labels were hidden. optdigits comes with test rows by other writers; it is run with
+those as well. `MNAR_DATA` names its folder; without it, that data set is left out. Scenarios that are already in the
+output are not run again.
 """
 
 import argparse
@@ -32,10 +33,10 @@ import mnar
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "results" / "python_classifier.json"
 DOCS = ROOT / "docs" / "python.md"
-# phi from 0.5 to 0.05 by equal ratios over the ten classes in order, and in an order drawn once.
+# phi falls from 0.5 to 0.05 by equal ratios over the ten classes, in order and in an order drawn once.
 FALLING = np.geomspace(0.5, 0.05, 10)
 PERMUTED = FALLING[np.random.default_rng(12345).permutation(10)]
-# optdigits by its own parts: the test rows were written by other people than the masked ones, so they are another population.
+# optdigits with its own split: other people wrote the test rows, so they are another population than the masked rows.
 OTHER_WRITERS = "optdigits, other writers"
 OWN_PART = 3823
 SCENARIOS = [
@@ -72,7 +73,7 @@ def scores(proba, y, classes):
 
 
 def one(data, X, y, phi, seed, base):
-    """Scores of every method, with one mask."""
+    """Scores of every method for one mask."""
     rng = np.random.default_rng(seed)
     if data == OTHER_WRITERS:
         X, X_test, y, y_test = X[:OWN_PART], X[OWN_PART:], y[:OWN_PART], y[OWN_PART:]
@@ -125,7 +126,7 @@ def table(results):
 
 
 def write_docs(text):
-    """The table of the documentation, between its marks."""
+    """Writes the table into the documentation, between its markers."""
     begin, end = "<!-- table: python bench/classifier.py --docs -->\n", "\n<!-- end of table -->"
     page = DOCS.read_text()
     before, rest = page.split(begin)

@@ -1,13 +1,13 @@
-"""Label shift on one machine, in one run, on the same data: QuaPy's EMQ and mnar.
+"""Compares the label-shift estimators of QuaPy (EMQ) and mnar in one run, on the same machine and data.
 
     pip install -r bench/requirements.txt
     python bench/emq.py                  # 1,000,000 unlabelled rows x 10 classes, 100,000 labelled rows
     python bench/emq.py --skip-rust      # the Python half alone
 
-Both sides start from posteriors in memory; reading files is not timed. QuaPy runs at its defaults, and at the
+Both sides start from posteriors in memory; reading files is not timed. QuaPy runs with its defaults, and with the
 largest epsilon at which its shares are within 1e-8 of a reference optimum (computed here by Newton's method and
-checked by its first-order residual). Repeats are interleaved and the minimum is reported. The Rust program is also
-run on 10^5, 10^6 and 10^7 unlabelled rows, with one labelled row in eleven as in the comparison.
+checked by its first-order residual). Repeats are interleaved, and the minimum is reported. The Rust program is also
+run on 10^5, 10^6 and 10^7 unlabelled rows, with one labelled row in eleven, as in the comparison.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def shares(k):
 
 
 def write(folder, unlabelled, k, signal, seed):
-    """posteriors and labels as .npy; rows in random order, one in eleven labelled; made in blocks."""
+    """Writes posteriors and labels as .npy in blocks: rows in random order, one in eleven labelled."""
     posteriors, labels = folder / f"posteriors_{unlabelled}.npy", folder / f"labels_{unlabelled}.npy"
     n = unlabelled + unlabelled // 10
     rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def write(folder, unlabelled, k, signal, seed):
         b = min(n, a + 200_000)
         seen = seen_all[a:b]
         truth = np.where(seen, rng.choice(k, size=b - a, p=pi), rng.choice(k, size=b - a, p=q))
-        # A Gaussian per class at distance `signal`: this is the exact posterior of a labelled row.
+        # One Gaussian per class at distance `signal`: this is the exact posterior of a labelled row.
         z = signal * rng.standard_normal((b - a, k)) + np.log(pi)
         z[np.arange(b - a), truth] += signal**2
         z -= z.max(axis=1, keepdims=True)
@@ -64,7 +64,7 @@ def write(folder, unlabelled, k, signal, seed):
 
 
 def reference(s, pi):
-    """The optimum of the label-shift likelihood as shares v = pi * w, by damped Newton; and its residual."""
+    """The optimum of the label-shift likelihood as shares v = pi * w, by damped Newton steps, and its residual."""
     q = s / pi
     n = len(q)
     v = pi.copy()
@@ -87,7 +87,7 @@ def reference(s, pi):
 
 
 class Watch:
-    """Counts QuaPy's iterations through the error function it calls once an iteration (from the second on)."""
+    """Counts QuaPy's iterations through the error function that it calls once per iteration (from the second on)."""
 
     def __init__(self, stop=None):
         self.stop, self.calls, self.last = stop, 0, None
@@ -114,7 +114,7 @@ class Watch:
 
 
 def epsilon_for(s, pi, optimum, limit):
-    """The largest epsilon with which QuaPy's shares come within AGREEMENT of the optimum."""
+    """The largest epsilon at which QuaPy's shares come within AGREEMENT of the optimum."""
     EMQ.MAX_ITER = limit
     with Watch(stop=lambda now: np.max(np.abs(now - optimum)) <= AGREEMENT) as watch:
         EMQ.EM(pi, s, 5e-324)

@@ -1,11 +1,11 @@
-"""`mnar.LabelMechanism.fit` beside QuaPy's EMQ on the same arrays, in one run.
+"""Compares `mnar.LabelMechanism.fit` with QuaPy's EMQ on the same arrays, in one run.
 
     pip install -r bench/requirements.txt, and a release wheel of bindings/python
     python bench/python_fit.py           # 1,000,000 rows x 10 classes -> results/python_fit.json
 
-`fit` takes labels and probabilities of all rows as a user has them; QuaPy's EM takes the unlabelled rows' probabilities
-alone, and runs until its shares are within 1e-8 of the optimum. What the binding costs is the time of `fit` less the time
-that the Rust core took within it, as a share of the latter. Repeats are interleaved; medians are reported.
+`fit` takes the labels and probabilities of all rows, as a user has them. QuaPy's EM takes the probabilities of the
+unlabelled rows alone, and runs until its shares are within 1e-8 of the optimum. The cost of the binding is the time of
+`fit` minus the time spent in the Rust core, as a share of the latter. Repeats are interleaved; medians are reported.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Where the time of a training step goes, by perf: with burn's own operations, and with ours.
+"""Shows where the time of a training step goes, using perf: with burn's own operations, and with ours.
 
     cargo build --release -p mnar-train --example step
     python bench/step_profile.py target/release/examples/step     # -> results/step_profile.json
 
-Samples both threads while the `step` example trains, and gives every sample to the first part whose name is on its
-stack. Time a thread waits is not sampled, so the shares are of the work done. Needs Linux and `perf`.
+The script samples both threads while the `step` example trains, and assigns every sample to the first part whose name
+is on its stack. Waiting threads are not sampled, so the shares are shares of the work done. It needs Linux and `perf`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Steps are many for a small network, so that there are a few thousand samples.
+# Small networks take many steps, so that there are a few thousand samples.
 NETWORKS = {"mlp": 400, "mnist": 60, "medmnist": 15, "wrn": 3, "cnn3d": 15}
 PARTS = [
     ("fresh memory (page faults)", r"exc_page_fault|clear_page|do_anonymous_page"),
@@ -49,7 +49,7 @@ def samples(program, network, steps, kernels):
 def shares(stacks):
     counts = Counter()
     for stack in stacks:
-        # The first weights and the batch are made before the first step.
+        # The initial weights and the batch are made before the first step.
         if "Bench::new" in stack or "Architecture::build" in stack:
             continue
         counts[next((name for name, pattern in PARTS if re.search(pattern, stack)), "all else")] += 1

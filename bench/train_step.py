@@ -1,4 +1,4 @@
-"""Training steps of mnar and of PyTorch on one machine, in one run, taken in turns.
+"""Compares training steps of mnar and PyTorch on one machine, in one run, taking turns.
 
     pip install numpy torch==2.15.0
     python bench/train_step.py                          # all networks -> results/train_step.json
@@ -6,10 +6,11 @@
     python bench/train_step.py --ours PATH              # a built `step` example; otherwise cargo builds it
 
 A step is forward, mean cross-entropy, backward and Adam, on one fixed batch in memory, in f32, with two threads on
-both sides. Every side is a process of its own for every network, so peak memory is that of one network; PyTorch's
-memory before its first step, nearly all of it the import, is given beside it. In each round ours, PyTorch as it comes
-and PyTorch with channels last take a few steps each; the fastest step of all rounds counts, and PyTorch's better
-layout. Its Adam is the fastest of the default, `foreach` and `fused`, timed alone before the first step.
+both sides. Each side runs in a separate process for every network, so peak memory is that of one network; PyTorch's
+memory before its first step, nearly all of it from the import, is given beside it. In each round, our program, PyTorch
+with its default layout and PyTorch with channels last take a few steps each. The fastest step of all rounds counts,
+and the better of PyTorch's layouts. PyTorch's Adam is the fastest of the default, `foreach` and `fused`, timed
+separately before the first step.
 """
 
 import argparse
@@ -36,7 +37,7 @@ class Case:
     batch: int
     classes: int
     parameters: int  # counted by hand from crates/mnar-train/src/model
-    steps: int  # in a turn
+    steps: int  # per turn
 
     def layouts(self):
         return LAYOUTS if "image" in self.input else LAYOUTS[:1]
@@ -63,7 +64,7 @@ CASES = {
 
 
 def memory(key="VmHWM"):
-    """Peak (VmHWM) or present (VmRSS) resident memory in MB, 0 where the system does not say."""
+    """Peak (VmHWM) or current (VmRSS) resident memory in MB, or 0 if the system does not report it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith(key):
@@ -72,7 +73,7 @@ def memory(key="VmHWM"):
 
 
 def fastest_adam(torch, network):
-    """The fastest of PyTorch's three, on made-up gradients and with a rate of 0."""
+    """The fastest of PyTorch's three Adam implementations, on random gradients and with a learning rate of 0."""
     parameters = list(network.parameters())
     for p in parameters:
         p.grad = torch.randn_like(p)
@@ -88,7 +89,7 @@ def fastest_adam(torch, network):
 
 
 def torch_child(name, layout):
-    """Answers `NETWORK STEPS` as our program does, then says its memory before the first step and its Adam."""
+    """Answers `NETWORK STEPS` as our program does, and adds its memory before the first step and the Adam used."""
     import torch
     import torch.nn.functional as F
 
@@ -127,7 +128,7 @@ def torch_child(name, layout):
 
 
 def gemm_gflops():
-    """PyTorch's fastest product of two 2048 × 2048 matrices: what the machine can do at best."""
+    """PyTorch's fastest product of two 2048 × 2048 matrices: the best the machine can do."""
     import torch
 
     torch.set_num_threads(THREADS)
@@ -210,7 +211,7 @@ def row(name, figures):
 
 
 def said(command):
-    """What a program prints, or null where it is not there."""
+    """What a program prints, or None if it cannot be run."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -273,7 +274,7 @@ def main():
     for name in names:
         result["networks"][name] = measure(name, ours, o.rounds)
         print(row(name, result["networks"][name]), flush=True)
-    # Whole or not at all.
+    # Write the file completely or not at all.
     part = o.json.with_name(o.json.name + ".tmp")
     part.write_text(json.dumps(result, indent=1) + "\n")
     os.replace(part, o.json)

@@ -1,12 +1,13 @@
-"""A model trained by `mnar fit`, in PyTorch: the module with its weights, and its predictions.
+"""Loads a model trained by `mnar fit` into PyTorch, and prints the module or its predictions.
 
     pip install numpy safetensors torch
-    python examples/load_in_torch.py RUN/model                # the module
-    python examples/load_in_torch.py RUN/model images.npy     # and p(y|x) of every row
+    python examples/load_in_torch.py RUN/model                # prints the module
+    python examples/load_in_torch.py RUN/model images.npy     # and p(y|x) for every row
 
-The array holds bytes, one image a row (n x height x width, and x channels for colour; volumes have their depth before
-the height), or numbers that are encoded already, one row each. Images go into the module channels first, as PyTorch
-has them; mnar keeps channels last, so convolutions and the first dense layer after them are turned here.
+The array holds bytes, one image per row (n x height x width, and x channels for colour; volumes have their depth before
+the height), or numbers that are already encoded, one row each. The module takes images with channels first, as is usual
+in PyTorch; mnar stores channels last, so this script reorders the weights of convolutions and of the first dense layer
+after them.
 """
 
 import json
@@ -21,19 +22,19 @@ from torch_networks import Mlp, build
 
 
 def fill(network, tensors):
-    """Puts mnar's tensors, by name, into the network."""
+    """Copies mnar's tensors into the network by name."""
     mlps = [(path, module) for path, module in network.named_modules() if isinstance(module, Mlp)]
     flattened = {f"{path}.layers.0.weight".lstrip("."): mlp.channels for path, mlp in mlps}
     old, new = network.state_dict(), {}
     for name, values in tensors.items():
-        # `MnistCnn.conv1.weight`: the variant of an enum comes first; fields are written small.
+        # In `MnistCnn.conv1.weight` the variant of an enum comes first; field names are lower case.
         name = name.partition(".")[2] if name[0].isupper() else name
         name = name.replace(".gamma", ".weight").replace(".beta", ".bias")
         if name not in old:
             sys.exit(f"`{name}` is no tensor of this network")
         out, *rest = shape = old[name].shape
         if rest:
-            # mnar: (kernel pixels and inputs, channels fastest) x outputs.
+            # The layout in mnar is (kernel pixels and inputs, channels fastest) x outputs.
             if values.shape != (math.prod(rest), out):
                 sys.exit(f"`{name}` has shape {tuple(values.shape)}, not {(math.prod(rest), out)}")
             channels = rest[0] if len(rest) > 1 else flattened.get(name, 1)
@@ -45,7 +46,7 @@ def fill(network, tensors):
 
 
 def load(folder):
-    """The network, ready to predict, and what model.json says."""
+    """Returns the network, ready to predict, and the contents of model.json."""
     model = json.loads((Path(folder) / "model.json").read_text())
     network = build(model["architecture"], model["input"], len(model["classes"]))
     fill(network, load_file(Path(folder) / "weights.safetensors"))
@@ -53,7 +54,7 @@ def load(folder):
 
 
 def encode(rows, model):
-    """Network input from bytes (scaled here) or from numbers that are scaled already; channels first."""
+    """Network input, channels first, from bytes (scaled here) or from numbers that are already scaled."""
     x = torch.from_numpy(np.ascontiguousarray(rows))
     if "row" in model["input"]:
         return x.float()

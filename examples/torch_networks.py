@@ -1,4 +1,4 @@
-"""The networks of mnar in PyTorch. Their fields have the names they have in mnar; images come channels first."""
+"""The networks of mnar in PyTorch. Fields are named as in mnar; images have channels first."""
 
 import math
 import sys
@@ -36,7 +36,7 @@ class MnistCnn(nn.Module):
 
 
 class NormCnn(nn.Module):
-    """3x3 (or 3x3x3) convolutions, each with batch norm and a rectifier, some with a pool: MedMnistCnn and Cnn3d."""
+    """3x3 (or 3x3x3) convolutions, each with batch norm and a rectifier, some with pooling: MedMnistCnn and Cnn3d."""
 
     def __init__(self, side, channels, layers, hidden, classes):
         super().__init__()
@@ -94,7 +94,7 @@ class WideResNet(nn.Module):
 
 
 def build(architecture, shape, classes):
-    """The network of `architecture` and `input` in model.json, with random weights. Fields are named as in mnar."""
+    """Builds the network described by `architecture` and `input` in model.json, with random weights."""
     image = shape.get("image") or {"depth": 1, "height": 1, "width": shape["row"], "channels": 1}
     volume, channels = [image[axis] for axis in ("depth", "height", "width")], image["channels"]
     match architecture["name"].replace("-", ""):

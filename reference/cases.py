@@ -1,4 +1,4 @@
-"""The inputs: partly labelled draws with posteriors of a known Gaussian model."""
+"""The inputs of the reference values: partly labelled draws with posteriors of a known Gaussian model."""
 
 from dataclasses import dataclass, field
 
@@ -14,15 +14,15 @@ class Case:
     prior: np.ndarray
     phi: np.ndarray
     signal: float
-    kind: str = "labelled"  # which posterior the Bayes rule gives: of the population, or of the labelled rows
+    kind: str = "labelled"  # which posterior Bayes' rule gives: that of the population, or of the labelled rows
     form: str = "soft"  # soft | onehot (of the truth) | argmax (one-hot of the prediction) | peaked (0.999)
     folds: int = 1
     counts: dict = field(default_factory=dict)  # class -> exact number of labels
-    quiet: int | None = None  # a class almost absent from the posteriors of the unlabelled rows
+    quiet: int | None = None  # a class that is almost absent from the posteriors of the unlabelled rows
 
 
 def whole(rows):
-    """Rows rounded to 8 decimals that sum to one: the largest entry takes up the rounding."""
+    """Rounds rows to 8 decimals so that they sum to one: the largest entry absorbs the rounding."""
     units = np.rint(np.asarray(rows) * 1e8).astype(np.int64)
     top = units.argmax(axis=1)
     units[np.arange(len(units)), top] += 100_000_000 - units.sum(axis=1)

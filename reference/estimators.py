@@ -1,4 +1,4 @@
-"""Expected outputs, written from their definitions. Notation as in README.md."""
+"""Expected outputs, written from their definitions. The notation is that of README.md."""
 
 import numpy as np
 from scipy import optimize, stats
@@ -60,7 +60,7 @@ def moments_known(d):
 
 
 def mechanism_problem(d, fixed=None):
-    """-sum n_k log phi_k - sum_U log sum_k P_ik (1 - phi_k), with phi_j held at t if fixed = (j, t)."""
+    """The problem -sum n_k log phi_k - sum_U log sum_k P_ik (1 - phi_k), with phi_j held at t if fixed = (j, t)."""
     counts, u = d.counts.astype(LONG), d.unlabelled.astype(LONG)
     others = np.arange(d.k) if fixed is None else np.delete(np.arange(d.k), fixed[0])
 
@@ -122,7 +122,7 @@ def likelihood(d, check):
 
 
 def crossing(excess, inside, outside):
-    """The end of {t: excess(t) <= 0} between a point inside and a point outside."""
+    """The endpoint of {t: excess(t) <= 0} between a point inside and a point outside."""
     return optimize.brentq(excess, inside, outside, xtol=1e-14, rtol=1e-14, maxiter=300)
 
 
@@ -164,10 +164,10 @@ def profile(d, best, check):
 
 
 def profile_by_constraint(d, best, k, sign, end):
-    """The same end as the smallest (sign 1) or largest phi_k of the convex set {nll <= minimum + chi/2}."""
+    """The same endpoint, as the smallest (sign 1) or largest phi_k in the convex set {nll <= minimum + chi/2}."""
     problem = mechanism_problem(d)
     level = float(best.value) + CHI / 2
-    # Not from the optimum, where the constraint has no slope.
+    # Does not start from the optimum, where the constraint has no slope.
     x0 = np.clip(best.x.astype(float), 1e-6, 1 - 1e-6)
     x0[k] += 0.7 * (min(end, 1 - 1e-6) - x0[k])
 
@@ -303,9 +303,9 @@ def label_shift_prior(d, check):
 
 
 def joint_problem(d, k, t):
-    """Minus the joint log-likelihood with phi_k = t, in x = (P(y=k), beta of the other classes).
+    """The negative joint log-likelihood with phi_k = t, in x = (P(y=k), beta of the other classes).
 
-    The likelihood is homogeneous of degree n in (alpha, beta), so the constraint of total mass one becomes the
+    The likelihood is homogeneous of degree n in (alpha, beta), so the constraint that the total mass is one becomes the
     term n * mass, and the alphas of the other classes are n_j / n.
     """
     q = d.unlabelled.astype(LONG) / d.pi.astype(LONG)
@@ -381,7 +381,7 @@ def label_shift_profile(d, shift, check):
 
 
 def joint_profile_by_constraint(d, shift, k, sign, end):
-    """The same end over all of (alpha, beta) on the simplex, without any of the reductions above."""
+    """The same endpoint over all (alpha, beta) on the simplex, without any of the reductions above."""
     beta = d.nu / d.n * np.clip(shift.x.astype(float), 1e-6, None)
     start = d.c[k] / (d.c[k] + beta[k])
     start += 0.7 * (min(end, 1 - 1e-6) - start)
@@ -555,7 +555,7 @@ def ipw(d):
 
 def gtest(d):
     table = np.stack([d.counts, d.unlabelled.sum(axis=0)])
-    # Counts of zero are allowed in a cell, so the sum is written out; scipy agrees where it accepts the table.
+    # A cell may have a count of zero, so the sum is written out; scipy agrees wherever it accepts the table.
     expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
     g = float(2 * np.where(table > 0, table * np.log(np.where(table > 0, table, 1) / expected), 0).sum())
     by_scipy = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood").statistic
@@ -564,7 +564,7 @@ def gtest(d):
 
 
 def expected(given):
-    """(expected outputs, certificates) of one case."""
+    """Returns (expected outputs, certificates) for one case."""
     d = Data(given)
     check = {}
     out = {"moments_mean": moments_mean(d), "moments_known": moments_known(d)}

@@ -1,4 +1,4 @@
-"""Writes golden/<case>.json and golden/softmax_regression.json. `--check` compares instead of writing."""
+"""Writes golden/<case>.json and golden/softmax_regression.json; with `--check`, compares instead of writing."""
 
 import argparse
 import json

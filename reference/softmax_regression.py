@@ -1,9 +1,9 @@
-"""Penalised softmax regression: scipy, polished, against scikit-learn.
+"""Penalised softmax regression: solved with scipy, refined, and compared with scikit-learn.
 
     minimise  sum_i weight_i * logloss_i + 0.5 * l2 * ||W||^2      (intercepts unpenalised)
 
-W has one column a class, for two classes as well. scikit-learn's binary model has one column u instead; the
-symmetric optimum W = (-u/2, u/2) has ||W||^2 = ||u||^2 / 2, so its C is 2 / l2 there and 1 / l2 otherwise.
+W has one column per class, also for two classes. scikit-learn's binary model has one column u instead; the symmetric
+optimum W = (-u/2, u/2) has ||W||^2 = ||u||^2 / 2, so its C is 2 / l2 for two classes and 1 / l2 otherwise.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def one(seed, n, d, k, l2, weighted):
             for b in range(k):
                 c = weight * (p[:, a] * (a == b) - p[:, a] * p[:, b])
                 h[:, a, :, b] += z.T @ (c[:, None] * z)
-        # One direction is flat (a constant on all intercepts): the step of least norm leaves it alone.
+        # One direction is flat (a constant added to all intercepts); the step of least norm does not move along it.
         step = np.linalg.lstsq(h.reshape(theta.size, -1), g.astype(float), rcond=1e-13)[0]
         theta = theta - step
         if np.max(np.abs(step)) < 1e-15:

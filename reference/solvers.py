@@ -1,7 +1,7 @@
-"""Generic optimisation: a scipy quasi-Newton start, an extended-precision polish, and certificates.
+"""Generic optimisation: a quasi-Newton start by scipy, refinement in extended precision, and certificates.
 
-Every problem solved here is convex, so a point that meets the first-order conditions is the optimum: `Solution`
-carries the size of what is left of them, and the callers write it into the files.
+Every problem solved here is convex, so a point that meets the first-order conditions is the optimum. `Solution` holds
+the size of their residuals, and the callers write it into the files.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ LONG = np.longdouble
 
 @dataclass
 class Problem:
-    """A convex function of x: `value` and `gradient` take and give extended precision, `hessian` is float64.
+    """A convex function of x. `value` and `gradient` take and return extended precision; `hessian` is float64.
 
     `value` is +inf outside the domain.
     """
@@ -32,12 +32,12 @@ class Solution:
     value: np.longdouble
     active: np.ndarray  # bool: on a bound
     kkt: float  # largest |gradient| over the free coordinates, times max(|x|, 1e-3)
-    multiplier: float  # smallest size of a multiplier over the active coordinates (inf if none)
+    multiplier: float  # smallest absolute multiplier over the active coordinates (inf if there are none)
     condition: float  # of the Hessian over the free coordinates
 
 
 def _start(problem, x0):
-    """L-BFGS-B, kept a hair inside the bounds so that logarithms stay finite."""
+    """Runs L-BFGS-B slightly inside the bounds, so that logarithms stay finite."""
     lower = np.where(np.isfinite(problem.lower), problem.lower + 1e-9, problem.lower)
     upper = np.where(np.isfinite(problem.upper), problem.upper - 1e-9, problem.upper)
 
@@ -59,10 +59,10 @@ def _start(problem, x0):
 
 
 def solve(problem, x0, warm=False, rounds=500):
-    """The minimum of a convex problem over its box, to about 1e-16 times the condition number."""
+    """Finds the minimum of a convex problem over its box, to about 1e-16 times the condition number."""
     x = np.asarray(x0, LONG) if warm else _start(problem, x0).astype(LONG)
     lower, upper = problem.lower.astype(LONG), problem.upper.astype(LONG)
-    # What the start left next to a bound is put on it if the gradient pushes it there and the value allows it.
+    # A coordinate that starts next to a bound is set to it if the gradient points there and the value stays finite.
     g = problem.gradient(x)
     for j in np.argsort(-np.abs(g.astype(float))):
         for bound, sign in ((lower, 1), (upper, -1)):
@@ -94,7 +94,7 @@ def solve(problem, x0, warm=False, rounds=500):
         if not free.any():
             break
         slope = g @ step
-        # No further than the first bound met, which is then met exactly.
+        # Go no further than the first bound, and hit that bound exactly.
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(step > 0, (upper - x) / step, np.where(step < 0, (lower - x) / step, LONG(np.inf)))
         reach = room.min()
@@ -137,7 +137,7 @@ def value_at(problem, x):
 
 
 def second_opinion(problem, x0):
-    """The same minimum by SLSQP in float64, which shares nothing with `solve` but the function."""
+    """The same minimum by SLSQP in float64, which shares nothing with `solve` except the function."""
     span = np.where(np.isfinite(problem.upper), problem.upper, np.maximum(1.0, 10 * np.abs(x0)))
     lower = np.where(np.isfinite(problem.lower), problem.lower + 1e-12, -1e6)
     upper = np.where(np.isfinite(problem.upper), span, 1e6)
@@ -167,7 +167,7 @@ def complex_jacobian(function, theta):
 
 
 def sandwich(rows, theta):
-    """Covariance of the root theta of mean(rows(theta)) = 0; rows gives one row of equations an observation."""
+    """Covariance of the root theta of mean(rows(theta)) = 0, where `rows` has one row of equations per observation."""
     psi = rows(np.asarray(theta, float))
     n = psi.shape[0]
     bread = complex_jacobian(lambda t: rows(t).mean(axis=0), theta)

@@ -1,7 +1,7 @@
-"""Checks the sandwich errors against the infinitesimal jackknife: refit with the weight of one row moved a little.
+"""Checks the sandwich standard errors against the infinitesimal jackknife: refits after small changes of one weight.
 
-The variance of an estimator T of weighted rows is the mean square of its derivatives dT/d(weight of row i), with
-weights that start at one, summed over rows. Nothing of the stacked equations is used here, only refits.
+The variance of an estimator T of weighted rows is the sum over rows of the squared derivatives dT/d(weight of row i),
+at weights of one. The stacked equations are not used here, only refits.
 """
 
 import json

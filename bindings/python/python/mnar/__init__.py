@@ -1,7 +1,8 @@
 """Are your labels missing not at random?
 
-Give class probabilities of any classifier and partly missing labels; get how likely each class was to be labelled, how
-common each class really is, a test of whether labels are informative, and weights that undo the bias.
+From the class probabilities of any classifier and partly missing labels, this package estimates how likely each class
+was to be labelled (phi) and how common each class really is, tests whether the labels are informative, and computes
+weights that correct the bias.
 
 >>> import numpy as np, mnar
 >>> rng = np.random.default_rng(0)

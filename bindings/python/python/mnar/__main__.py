@@ -1,4 +1,4 @@
-"""The command `mnar`, as the wheel installs it: the same program as the one built with cargo."""
+"""The command `mnar` that the wheel installs. It is the same program as the one built with cargo."""
 
 import sys
 

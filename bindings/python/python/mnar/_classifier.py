@@ -1,4 +1,4 @@
-"""A classifier of the whole population from labels that are missing by class."""
+"""A classifier for the whole population, trained on labels whose absence depends on the class."""
 
 from __future__ import annotations
 
@@ -25,52 +25,54 @@ from ._mechanism import LabelMechanism
 
 Floats = NDArray[np.float64]
 
-#: log 0 has no scale: smaller probabilities enter as this.
+#: Smaller probabilities are raised to this value, because log 0 is infinite.
 FLOOR = 1e-12
 
-#: A base whose probabilities must be cooled by more than this is too sure of itself to start from.
+#: If calibration needs a higher temperature than this, the base estimator is too overconfident to start from.
 HIGHEST_TEMPERATURE = 3.0
 
-#: Imputed classes less probable than this are left out of a refit: they cost rows and change nothing.
+#: Imputed classes less probable than this are left out of a refit: they add rows and change almost nothing.
 LEAST_IMPUTED = 0.01
 
 
 class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Any classifier, trained so that informative labels do not fool it.
+    """Wraps a classifier and corrects it for label-selection bias.
 
-    Each class k is labelled with its own, unknown probability phi_k, so the labelled rows have the wrong class shares,
-    and a classifier trained on them the wrong prior. The base classifier is cross-fitted (a row's prediction comes from
-    a fit that saw neither it nor its label), calibrated on the labelled rows, and phi estimated from all rows.
+    Each class k is labelled with its own, unknown probability phi_k. The labelled rows therefore have the wrong class
+    shares, and a classifier trained on them has the wrong prior. `fit` cross-fits the base classifier (each row is
+    predicted by a fit that saw neither the row nor its label), calibrates it on the labelled rows (adjusts its
+    probabilities to agree with observed frequencies), and estimates phi from all rows.
 
-    With ``correction="impute"`` fitting goes on in rounds: every unlabelled row is added once a class, weighted by the
-    probability of the class that the round before gave it, phi is estimated again, and rounds stop as soon as the
-    out-of-fold log-loss does not fall. With ``correction="weights"`` the base is refitted once on the labelled rows with
-    weights 1/phi.
+    With ``correction="impute"``, fitting continues in rounds. Each round adds every unlabelled row once per class,
+    weighted by the probability that the previous round gave to the class, and estimates phi again. Rounds stop as soon
+    as the out-of-fold log-loss no longer falls. With ``correction="weights"``, the base is refitted once on the
+    labelled rows with weights 1/phi.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`, optional
-        By default ``LogisticRegression()``. Without `sample_weight` in its `fit` (or in that of a pipeline's last step)
-        its probabilities are corrected by phi, and it is not refitted.
+        The base classifier; by default ``LogisticRegression()``. If its `fit` (or that of a pipeline's last step) does
+        not accept `sample_weight`, its probabilities are corrected by phi, and it is not refitted.
     correction : {"impute", "weights"}
         How the refit uses phi. ``impute`` did better in trials with logistic regression.
     folds : int
-        Folds of the cross-fitting.
+        Number of folds for cross-fitting.
     rounds : int
-        At most this many rounds with imputed rows; 0 corrects the probabilities by phi alone. A fit costs up to
-        (folds + 1) (rounds + 1) fits of the base.
+        Maximum number of rounds with imputed rows; with 0, the probabilities are corrected by phi alone. The total
+        cost is at most (folds + 1) (rounds + 1) fits of the base.
     random_state : int, RandomState or None
-        Draws the folds.
+        Seed or generator for drawing the folds.
 
     Attributes
     ----------
     classes_ : the classes.
-    mechanism_ : the fitted :class:`LabelMechanism`; None where no label is missing. Its folds are stratified, for the sake of
-        rare classes, so the test in its report is cautious: :func:`mcar_test` wants folds drawn without a look at labels.
+    mechanism_ : the fitted :class:`LabelMechanism`, or None if no label is missing. Its folds are stratified for the
+        sake of rare classes, so the test in its report is conservative: :func:`mcar_test` needs folds drawn without
+        looking at the labels.
     estimator_ : the base classifier, fitted on all rows.
-    n_rounds_ : rounds with imputed rows that were kept.
-    log_loss_path_ : out-of-fold log-loss, labelled rows weighted by 1/phi, after each round tried.
-    n_features_in_ : number of features.
+    n_rounds_ : the number of rounds with imputed rows that were kept.
+    log_loss_path_ : the out-of-fold log-loss after each round tried, with labelled rows weighted by 1/phi.
+    n_features_in_ : the number of features.
 
     Examples
     --------
@@ -111,13 +113,13 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.rounds = rounds
         self.random_state = random_state
 
-    # The base is not validated here: it does so itself.
+    # The base estimator validates its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> MNARClassifier:
-        """Fit on all rows; `y` is -1 (or NaN) among numbers, None or NaN among names, where there is no label."""
+        """Fit on all rows. A missing label is -1 (or NaN) if labels are numbers, None or NaN if they are strings."""
         if y is None:
             raise InputError("MNARClassifier requires y to be passed, but the target y is None")
-        # Rows must be sliceable; whether NaN is allowed is for the base to say.
+        # Rows must be sliceable; the base estimator decides whether NaN is allowed.
         X = validate_data(self, X, accept_sparse="csr", ensure_all_finite=False)
         labels = _inputs.labels(_one_column(y))
         codes = labels.codes
@@ -125,7 +127,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = labels.classes
         self.n_rounds_ = 0
         self.log_loss_path_: list[float] = []
-        #: phi by which the probabilities of `estimator_` were made those of the population; None: they were not.
+        #: The phi used to turn the probabilities of `estimator_` into those of the population; None if they were not.
         self._prior_phi: Floats | None = None
         self._recalibrated = True
         counts = np.bincount(codes[codes >= 0], minlength=len(self.classes_))
@@ -163,7 +165,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         mechanism = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
         known = np.flatnonzero(codes >= 0)
         weights = 1 / mechanism.phi_[codes[known]]
-        # On average 1, so that a penalty of the base weighs as much as without them.
+        # Scaled to mean 1, so that a penalty of the base keeps its strength.
         self.estimator_ = clone(self._base()).fit(X[known], codes[known], **{keyword: weights / weights.mean()})
         self._prior_phi, self._recalibrated = mechanism.phi_, False
         return mechanism
@@ -171,8 +173,8 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_rounds(self, X: Any, codes: NDArray[np.int64]) -> LabelMechanism:
         labelled = codes >= 0
         fold = _folds(codes, self.folds, check_random_state(self.random_state))
-        # One chain of fits for each fold, which never sees the fold, and last the chain that sees all rows: with imputed
-        # labels shared among folds, a fold's labels would leak into its own calibration.
+        # One chain of fits per fold, which never sees the fold, and finally the chain that sees all rows. If folds
+        # shared imputed labels, a fold's labels would leak into its own calibration.
         members = [fold != j for j in range(self.folds)] + [np.ones(len(codes), dtype=bool)]
         posteriors: list[Floats] = []
         prior_phi: Floats | None = None
@@ -191,11 +193,11 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             found = _mechanism(out_of_fold, _inputs.Labels(codes, self.classes_), fold)
             p = found.population_proba(out_of_fold[labelled])
             loss = -np.log(np.maximum(p[np.arange(len(p)), codes[labelled]], FLOOR))
-            # Weights 1/phi turn the mean over labelled rows into the population's; both rounds by the same phi.
+            # Weights 1/phi turn the mean over labelled rows into a population mean; both rounds use the same phi.
             weights = 1 / (found if mechanism is None else mechanism).phi_[codes[labelled]]
             self.log_loss_path_.append(float(np.average(loss, weights=weights)))
             if r and np.average(loss - best, weights=weights) >= 0:
-                # A base that its own imputations mislead (naive Bayes on pixels) is caught here.
+                # This catches a base that is misled by its own imputations (naive Bayes on pixels).
                 break
             posteriors, mechanism = now, found
             self.estimator_, self._prior_phi, self.n_rounds_ = fits[-1], prior_phi, r
@@ -211,7 +213,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         mechanism: LabelMechanism | None,
         posterior: Floats | None,
     ) -> Any:
-        """One fit of the base on `rows`: the labelled ones alone, or with the unlabelled ones imputed."""
+        """Fits the base once on `rows`: on the labelled ones alone, or with the unlabelled ones imputed."""
         known = np.flatnonzero(rows & (codes >= 0))
         base = clone(self._base())
         if mechanism is None or posterior is None:
@@ -220,19 +222,19 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         q = mechanism.unlabelled_proba(posterior[blank])
         q = np.where(q >= np.minimum(LEAST_IMPUTED, q.max(axis=1, keepdims=True)), q, 0.0)
         i, c = np.nonzero(q)
-        # Each unlabelled row keeps total weight 1, as a labelled row has.
+        # Each unlabelled row has total weight 1, like a labelled row.
         weights = np.r_[np.ones(len(known)), _normalised(q)[i, c]]
-        keyword = str(_weight_parameter(base))  # there is one, or there were no rounds
+        keyword = str(_weight_parameter(base))  # there is one, otherwise there would be no rounds
         return base.fit(X[np.r_[known, blank[i]]], np.r_[codes[known], c], **{keyword: weights})
 
     def _raw(self, fit: Any, X: Any) -> Floats:
-        """The base's probabilities, a column for every class."""
+        """The base's probabilities, with one column per class."""
         p = np.zeros((X.shape[0], len(self.classes_)))
         p[:, fit.classes_] = fit.predict_proba(X)
         return p
 
     def _labelled_posterior(self, fit: Any, X: Any, prior_phi: Floats | None) -> Floats:
-        """P(class | x, labelled): of round 0 the base's own; later ones give P(class | x), and phi leads back."""
+        """P(class | x, labelled). Round 0 gives it directly; later rounds give P(class | x), which phi converts."""
         p = np.maximum(self._raw(fit, X), FLOOR)
         return _normalised(p if prior_phi is None else p * prior_phi)
 
@@ -247,12 +249,13 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.mechanism_ is None or not self._recalibrated:
             return p
         recalibrated = self.mechanism_.population_proba(self._labelled_posterior(self.estimator_, X, self._prior_phi))
-        # An imputed fit says P(class | x) itself, but may be too sure or unsure of it; its recalibration rests on few
-        # labels. Their mean has a log-loss at most log 2 above the better, and is mostly below both.
+        # A fit with imputed rows gives P(class | x) directly, but may be over- or underconfident; its recalibration
+        # rests on few labels. The mean of the two has a log-loss at most log 2 above the better one, and usually below
+        # both.
         return recalibrated if self._prior_phi is None else (p + recalibrated) / 2
 
     def predict_proba_unlabelled(self, X: Any) -> Floats:
-        """P(class | x, no label): what a row is that was left unlabelled by the same mechanism."""
+        """P(class | x, no label): for a row that was left unlabelled by the same mechanism."""
         X = self._checked(X)
         p = self._raw(self.estimator_, X)
         if self.mechanism_ is None:
@@ -265,7 +268,7 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class in the population."""
-        # Before `classes_`, which an unfitted estimator has not.
+        # Checked before `classes_` is read, which an unfitted estimator does not have.
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]  # type: ignore[no-any-return]
 
@@ -282,12 +285,12 @@ class MNARClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _mechanism(out_of_fold: Floats, labels: _inputs.Labels, fold: NDArray[np.int64]) -> LabelMechanism:
-    """The mechanism by label shift. A prior of one row keeps phi below 1, so that every class can be imputed."""
+    """Estimates phi by label shift. A prior of one row keeps phi below 1, so that every class can be imputed."""
     return LabelMechanism(prior_weight=1.0, interval="information")._fit_labels(out_of_fold, labels, fold)
 
 
 def _too_sure(mechanism: LabelMechanism) -> list[str]:
-    """Naive Bayes on pixels has temperatures of 7 and more; its accuracy was harmed."""
+    """Warns of an overconfident base. Naive Bayes on pixels has temperatures of 7 and more, and lost accuracy."""
     temperature = 1 / mechanism.found_["calibration"]["inverse_temperature"]
     if temperature <= HIGHEST_TEMPERATURE:
         return []
@@ -298,7 +301,7 @@ def _too_sure(mechanism: LabelMechanism) -> list[str]:
 
 
 def _folds(codes: NDArray[np.int64], n_folds: int, random_state: Any) -> NDArray[np.int64]:
-    """A fold a row: every class, and the unlabelled rows, spread evenly, from a random first fold."""
+    """One fold per row: each class, and the unlabelled rows, are spread evenly over the folds from a random start."""
     fold = np.empty(len(codes), dtype=np.int64)
     for code in np.unique(codes):
         rows = random_state.permutation(np.flatnonzero(codes == code))
@@ -311,7 +314,7 @@ def _normalised(p: Floats) -> Floats:
 
 
 def _one_column(y: Any) -> NDArray[Any]:
-    """y as scikit-learn takes it: a column vector is flattened with its warning."""
+    """Accepts y as scikit-learn does: a column vector is flattened, with scikit-learn's warning."""
     array = _inputs.as_numpy(y, "y")
     if array.ndim == 2 and array.shape[1] == 1:
         return column_or_1d(array, warn=True)  # type: ignore[no-any-return]
@@ -319,7 +322,7 @@ def _one_column(y: Any) -> NDArray[Any]:
 
 
 def _weight_parameter(estimator: Any) -> str | None:
-    """The name under which `fit` takes row weights, a pipeline's through its last step; None if it takes none."""
+    """The keyword for row weights in `fit` (for a pipeline, that of its last step), or None if there is none."""
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     steps = getattr(estimator, "steps", None)

@@ -1,25 +1,25 @@
-"""What can go wrong. The messages say what, where, and what to do next."""
+"""Exceptions and warnings. Messages say what went wrong, where, and what to do next."""
 
 
 class MnarError(Exception):
-    """The base of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class InputError(MnarError, ValueError):
-    """Arrays, labels or tables that cannot be used as they are."""
+    """Arrays, labels or tables that cannot be used as given."""
 
 
 class SettingsError(MnarError, ValueError):
-    """Settings outside their range, or that do not go together."""
+    """Settings that are out of range or incompatible with each other."""
 
 
 class NotIdentifiedError(MnarError, ArithmeticError):
-    """The classifier cannot tell the classes apart, so the equations have no single solution."""
+    """The classifier cannot tell the classes apart, so the equations have no unique solution."""
 
 
 class RunError(MnarError, RuntimeError):
-    """`fit` or `predict` on a file failed: a file, a folder, or training."""
+    """`fit` or `predict` failed because of a file, a folder, or the training itself."""
 
 
 class MnarWarning(UserWarning):
-    """What a reader of a result should know."""
+    """Something the reader of a result should know."""

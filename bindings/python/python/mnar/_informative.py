@@ -1,4 +1,4 @@
-"""Are the labels informative?"""
+"""Tests of whether labels are informative."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from . import _inputs, _native
 
 @dataclass(frozen=True)
 class McarTestResult:
-    """What a test of MCAR found; ``statistic`` and ``pvalue`` are named as scipy names them."""
+    """Result of a test of MCAR (labels missing completely at random); attribute names follow scipy."""
 
     #: The test statistic.
     statistic: float
-    #: The p-value: small where labels are informative.
+    #: The p-value; a small value is evidence that labels are informative.
     pvalue: float
-    #: The test.
+    #: The name of the test.
     method: str
-    #: Degrees of freedom, where the test has some.
+    #: Degrees of freedom, or None if the test has none.
     df: int | None
     #: Whether the test rejects at its level.
     reject: bool
-    #: The level.
+    #: The level of the test.
     level: float
-    #: Everything that was found, as ``mnar test --format json`` prints it.
+    #: The complete result, as printed by ``mnar test --format json``.
     found: dict[str, Any] = field(repr=False)
     _text: str = field(repr=False)
 
     def summary(self) -> str:
-        """What was found, for people: the text of ``mnar test``."""
+        """The result as text, as printed by ``mnar test``."""
         return self._text
 
     def _repr_html_(self) -> str:
@@ -55,26 +55,33 @@ def mcar_test(
     power: float | None = None,
     seed: int = 0,
 ) -> McarTestResult:
-    """Test whether labels are missing completely at random, against a mechanism that depends on the class.
+    """Test whether labels are missing completely at random (MCAR), against a mechanism that depends on the class.
 
     Parameters
     ----------
     proba : array of shape (n_samples, n_classes)
-        Class probabilities of every row, labelled or not, by a classifier that has not seen the row.
+        Class probabilities of every row, labelled or not, from a classifier that has not seen the row.
     y : array of shape (n_samples,)
-        Labels; a missing one is -1 (or NaN) among numbers, None or NaN among names.
+        Labels. A missing label is -1 (or NaN) if labels are numbers, None or NaN if they are strings.
     fold : array of shape (n_samples,), optional
-        In which fold each row was held out, where the probabilities are cross-fitted.
+        The fold in which each row was held out, if the probabilities are cross-fitted.
     classes : array of shape (n_classes,), optional
-        The classes of the columns; by default those of y, sorted.
+        The classes of the columns; by default the sorted classes of y.
     method : {"auto", "permutation", "lrt", "lrt-bootstrap", "moments-bootstrap"}
-        The test; ``auto`` takes the permutation test, whose size holds.
+        The test. ``auto`` is the permutation test, which rejects true hypotheses as often as it claims.
     posterior : {"labelled", "population"}
-        What the probabilities are.
-    level, permutations, replicates, seed
-        Of the tests. ``folds`` and ``l2`` are of the regressions that the bootstrap tests fit on the logits.
+        What the probabilities are: ``labelled`` is what a classifier trained on the labelled rows alone learns,
+        ``population`` what one trained with 1/phi weights or on fully labelled data learns.
+    level : float
+        The test rejects if the p-value is below this level.
+    permutations, replicates : int
+        Number of permutations of the permutation test, and of replicates of the bootstrap tests.
+    folds, l2 : int, float
+        Folds and ridge penalty of the regressions that the bootstrap tests fit on the logits.
     power : float, optional
-        Ask how many labels would give the permutation test this power: ``found["labels_for_power"]``.
+        If given, ``found["labels_for_power"]`` says how many labels would give the permutation test this power.
+    seed : int
+        Seed of every draw.
 
     Examples
     --------

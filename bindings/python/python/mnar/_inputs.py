@@ -1,4 +1,4 @@
-"""Arrays and tables of every kind as numpy arrays, checked at the door."""
+"""Converts arrays and tables of every kind to numpy arrays, and checks them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MISSING = -1
 
 
 class Labels(NamedTuple):
-    """Labels as numbers of classes; -1 where there is none."""
+    """Labels as class numbers, with -1 for a missing label."""
 
     codes: NDArray[np.int64]
     classes: NDArray[Any]
 
     @property
     def names(self) -> list[str]:
-        """The classes as messages and reports name them."""
+        """The names of the classes in messages and reports."""
         return [str(name) for name in self.classes]
 
 
 def as_numpy(values: Any, what: str) -> NDArray[Any]:
-    """An array without a copy where possible: numpy, pandas, polars, `__array__`, DLPack (torch, jax), or a list."""
+    """Converts numpy, pandas, polars, `__array__`, DLPack (torch, jax) or a list to an array, copying if needed."""
     if isinstance(values, np.ndarray):
         return values
     if values is None:
@@ -41,7 +41,7 @@ def as_numpy(values: Any, what: str) -> NDArray[Any]:
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
         return np.asarray(np.from_dlpack(values))
     if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
-        return np.asarray(values, dtype=object)  # else a NaN among texts becomes the text "nan"
+        return np.asarray(values, dtype=object)  # otherwise a NaN among strings becomes the string "nan"
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as error:
@@ -49,7 +49,7 @@ def as_numpy(values: Any, what: str) -> NDArray[Any]:
 
 
 def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[Any]:
-    """n x K probabilities, single or double precision. Columns named after the classes are put into their order."""
+    """n x K probabilities in single or double precision. Columns named after the classes are put in their order."""
     array = as_numpy(proba, "proba")
     if array.ndim != 2:
         raise InputError(
@@ -81,8 +81,8 @@ def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[An
 
 
 def labels(y: Any, classes: Any = None) -> Labels:
-    """Labels with missing ones: -1 or NaN among numbers, None or NaN among others. Classes are sorted, as scikit-learn
-    sorts the columns of its probabilities, unless given."""
+    """Reads labels. A missing label is -1 or NaN if labels are numbers, None or NaN otherwise. Unless given, classes
+    are sorted, as scikit-learn sorts the columns of its probabilities."""
     array = as_numpy(y, "y")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -156,7 +156,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _positions(values: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each value stands among the known ones."""
+    """The position of each value among the known ones."""
     if len(values) == 0:
         return np.empty(0, dtype=np.int64)
     if len(known) == 0:
@@ -188,7 +188,7 @@ def folds(fold: Any, n: int) -> NDArray[np.int64] | None:
 
 
 def rows(proba: Any, y: Any, fold: Any, classes: Any) -> tuple[NDArray[Any], Labels, NDArray[np.int64] | None]:
-    """Probabilities, labels and folds of the same rows."""
+    """Probabilities, labels and folds of the same rows, checked against each other."""
     given = labels(y, classes)
     array = probabilities(proba, given.classes)
     check_lengths(array, given)
@@ -196,13 +196,13 @@ def rows(proba: Any, y: Any, fold: Any, classes: Any) -> tuple[NDArray[Any], Lab
 
 
 def warn(messages: list[str], stacklevel: int = 3) -> None:
-    """Passes warnings on."""
+    """Issues each message as a warning."""
     for message in messages:
         warnings.warn(message, MnarWarning, stacklevel=stacklevel)
 
 
 def check_lengths(proba: NDArray[Any], given: Labels) -> None:
-    """Speaks of shapes in Python's words, before any work."""
+    """Checks shapes before any work, so that messages use the terms of Python."""
     if len(proba) != len(given.codes):
         raise InputError(f"proba has {len(proba)} rows but y has {len(given.codes)}; give one label a row, missing ones included")
     if proba.shape[1] != len(given.classes):
@@ -213,7 +213,7 @@ def check_lengths(proba: NDArray[Any], given: Labels) -> None:
 
 
 def number(value: Any, name: str) -> float:
-    """A finite number."""
+    """Checks that the value is a finite number."""
     try:
         found = float(value)
     except (TypeError, ValueError) as error:
@@ -224,7 +224,7 @@ def number(value: Any, name: str) -> float:
 
 
 def count(value: Any, name: str) -> int:
-    """A whole number that is not negative."""
+    """Checks that the value is a whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise InputError(f"{name} is {value!r}, but must be a whole number, 0 or more")
     return int(value)

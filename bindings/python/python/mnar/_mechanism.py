@@ -1,4 +1,4 @@
-"""How likely each class was to be labelled."""
+"""Estimates how likely each class was to be labelled."""
 
 from __future__ import annotations
 
@@ -16,43 +16,49 @@ from ._errors import InputError
 
 
 class LabelMechanism(BaseEstimator):
-    """phi_k = P(labelled | class k) and the true class shares, from class probabilities and partly missing labels.
+    """Estimates phi_k = P(labelled | class k) and the true class shares.
 
-    The probabilities may come from any classifier, but for labelled rows from one that has not seen them: cross-fitted,
-    for instance, with the held-out folds named in ``fit(..., fold=...)``.
+    The inputs are class probabilities and partly missing labels. The probabilities may come from any classifier, but
+    those of labelled rows must come from a classifier that has not seen these rows. The usual way is cross-fitting:
+    split the rows into folds, score each fold with a model trained on the others, and name the folds in
+    ``fit(..., fold=...)``.
 
     Parameters
     ----------
     method : {"auto", "label-shift", "likelihood", "moments", "confusion", "known"}
-        The estimator. ``auto`` takes label-shift for labelled posteriors and likelihood for those of the population.
+        The estimator. ``auto`` uses label-shift for labelled posteriors and likelihood for population posteriors.
     posterior : {"labelled", "population"}
         What the probabilities are: ``labelled`` is what a classifier trained on the labelled rows alone learns,
-        ``population`` one trained with 1/phi weights or on fully labelled data.
+        ``population`` what one trained with 1/phi weights or on fully labelled data learns.
     calibrate : {"auto", "bcts", "none"}
-        Calibrate labelled posteriors on the labelled rows; ``auto`` does so for the label-shift estimator.
+        Whether to calibrate labelled posteriors, that is, to adjust them to the class frequencies of the labelled rows.
+        ``bcts`` is bias-corrected temperature scaling; ``auto`` uses it for the label-shift estimator.
     shares : "balanced" or array of shape (n_classes,), optional
         Known class shares of the population, for ``method="moments"``.
     phi : array of shape (n_classes,), optional
         The known mechanism, for ``method="known"``.
     prior_weight : float
-        Pull the shares of the unlabelled rows towards those of the labelled rows with the weight of so many rows.
+        Pulls the class shares of the unlabelled rows towards those of the labelled rows with the weight of this many
+        rows.
     interval : {"auto", "bootstrap", "information", "profile"}
-        How 95% intervals are made; ``auto`` takes the bootstrap where it is affordable.
+        How 95% intervals are computed; ``auto`` uses the bootstrap if it is affordable, otherwise the observed
+        information.
     replicates : int
-        Bootstrap replicates.
+        Number of bootstrap replicates.
     sensitivity : sequence of float
-        How phi and the shares move if easy rows are labelled more readily by these odds factors.
+        Odds factors; the result then shows how phi and the class shares move if easy rows are labelled more readily by
+        these factors.
     seed : int
         Seed of every draw.
 
     Attributes
     ----------
     phi_, phi_se_, phi_interval_ : P(labelled | class), standard errors, and 95% intervals of shape (n_classes, 2).
-    prevalence_, prevalence_se_, prevalence_interval_ : the same of the class shares of the whole population.
+    prevalence_, prevalence_se_, prevalence_interval_ : the same for the class shares of the whole population.
     unlabelled_shares_ : class shares of the unlabelled rows.
     classes_ : the classes, in the order of the columns.
     converged_ : whether the estimator converged.
-    found_ : everything that was found, as ``mnar estimate --format json`` prints it.
+    found_ : the complete result, as printed by ``mnar estimate --format json``.
 
     Examples
     --------
@@ -105,13 +111,13 @@ class LabelMechanism(BaseEstimator):
         Parameters
         ----------
         proba : array of shape (n_samples, n_classes)
-            Class probabilities of every row, labelled or not. numpy, pandas, polars, torch.
+            Class probabilities of every row, labelled or not, as a numpy, pandas, polars or torch object.
         y : array of shape (n_samples,)
-            Labels; a missing one is -1 (or NaN) among numbers, None or NaN among names.
+            Labels. A missing label is -1 (or NaN) if labels are numbers, None or NaN if they are strings.
         fold : array of shape (n_samples,), optional
-            In which fold each row was held out, where the probabilities are cross-fitted.
+            The fold in which each row was held out, if the probabilities are cross-fitted.
         classes : array of shape (n_classes,), optional
-            The classes of the columns; by default those of y, sorted.
+            The classes of the columns; by default the sorted classes of y.
         """
         self._fit_labels(*_inputs.rows(proba, y, fold, classes))
         _inputs.warn(self.found_["warnings"])
@@ -139,31 +145,32 @@ class LabelMechanism(BaseEstimator):
         return self
 
     def weights(self, y: Any) -> NDArray[np.float64]:
-        """1/phi of every row's label, and 0 where there is none: weights of an unbiased loss of labelled rows."""
+        """Row weights that make a loss over labelled rows unbiased: 1/phi of the label, and 0 for a missing label."""
         check_is_fitted(self)
         labels = _inputs.labels(y, self.classes_)
         return _native.risk_weights(labels.codes, self.phi_.tolist())[0]
 
     def population_proba(self, proba: Any) -> NDArray[np.float64]:
-        """p(y | x) of the whole population from probabilities of the kind that was fitted: calibrated, and for labelled
-        posteriors divided by phi."""
+        """p(y | x) in the whole population. `proba` must be of the same kind as in `fit`; it is calibrated and, if the
+        posteriors are those of labelled rows, divided by phi."""
         return self._reweighed(proba, unlabelled=False)
 
     def unlabelled_proba(self, proba: Any) -> NDArray[np.float64]:
-        """p(y | x, no label), by Bayes' rule. NaN for a row whose classes are all labelled always: it would have one."""
+        """p(y | x, no label), by Bayes' rule. NaN if every possible class of a row is always labelled, because such a
+        row would have a label."""
         return self._reweighed(proba, unlabelled=True)
 
     def summary(self) -> str:
-        """What was found, for people: the text of ``mnar estimate``."""
+        """The result as text, as printed by ``mnar estimate``."""
         check_is_fitted(self)
         return self._text
 
     def report(self, path: str | PathLike[str], title: str = "LabelMechanism") -> None:
-        """Write a page of the estimate, the test and the checks: one HTML file that opens offline."""
+        """Write a report page with the estimate, the test and the checks: a single HTML file that opens offline."""
         check_is_fitted(self)
         if self._rows is None:
             raise InputError("the rows were left behind when this object was saved; fit it again for a report")
-        # Estimates once more from the same rows and seed: to keep the rows costs nothing, to keep all results a copy of them.
+        # Repeats the estimate from the same rows and seed: keeping the rows costs nothing, keeping all results a copy.
         _native.page(*self._rows, title, path)
 
     def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:
@@ -214,7 +221,7 @@ class LabelMechanism(BaseEstimator):
         return f"<pre>{escape(self._text)}</pre>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # The rows are kept for a report only; a saved mechanism should not carry the data with it.
+        # The rows are kept only for a report; a pickled mechanism should not contain the data.
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_rows": None} if "_rows" in state else state
 

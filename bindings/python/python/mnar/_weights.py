@@ -1,4 +1,4 @@
-"""Weights that make any semi-supervised loss unbiased."""
+"""Weights that make any semi-supervised loss unbiased under informative labels."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ._mechanism import LabelMechanism
 
 
 class LossWeights(NamedTuple):
-    """One weight a row for each of the two losses; the mean over all rows of their weighted sum is the risk."""
+    """One weight per row for each of the two losses; the mean of the weighted sum over all rows is the risk."""
 
-    #: Of the loss that uses the label: 1/phi of the label, 0 without one.
+    #: Weights of the loss that uses the label: 1/phi of the label, and 0 for a missing label.
     labelled: NDArray[np.float64]
-    #: Of the loss that does not: 1 without a label, -(1 - phi)/phi with one.
+    #: Weights of the loss that does not: 1 without a label, and -(1 - phi)/phi with one.
     unlabelled: NDArray[np.float64]
 
 
 def debiased_loss_weights(y: Any, phi: Any, classes: Any = None) -> LossWeights:
-    """Weights of every row's losses in the unbiased risk of semi-supervised learning under informative labels.
+    """Compute the weights of each row's losses in the debiased risk of semi-supervised learning.
 
-    ``mean(w.labelled * supervised + lam * w.unlabelled * unsupervised)`` over all rows, labelled or not, estimates what
-    the same losses would be if everything were labelled at random; ``unsupervised`` is any loss of a row without its
-    label (entropy, pseudo-label, FixMatch), computed for labelled rows as well.
+    ``mean(w.labelled * supervised + lam * w.unlabelled * unsupervised)`` over all rows, labelled or not, is an unbiased
+    estimate of the mean supervised loss with all labels known, although labels are informative. ``unsupervised`` is any
+    loss that does not use the label (entropy, pseudo-label, FixMatch); compute it for labelled rows as well.
 
     Parameters
     ----------
     y : array of shape (n_samples,)
-        Labels; missing ones as in :class:`LabelMechanism`.
+        Labels; a missing label is marked as in :class:`LabelMechanism`.
     phi : LabelMechanism or array of shape (n_classes,)
         A fitted mechanism, or P(labelled | class) in the order of the classes.
     classes : array of shape (n_classes,), optional
-        The classes of phi, where it is an array; by default those of y, sorted.
+        The classes of phi if it is an array; by default the sorted classes of y.
 
     Examples
     --------
