@@ -1,8 +1,8 @@
-//! The moment estimator eq:estim_moment, phi_k = c_k / p(k), with the class shares p known, averaged from the
-//! posteriors (eq:py), or fed by a training loop through a running buffer (eq:buffer).
+//! The moment estimator, phi_k = c_k / p(k), with class shares p that are known, averaged from the posteriors (the mean
+//! posterior), or supplied by a training loop through a running average (the share buffer).
 //!
-//! With mean posteriors it is consistent for *population* posteriors only. On labelled posteriors it is the
-//! classify-and-count of the quantification literature, which is not.
+//! With mean posteriors it is consistent for *population* posteriors only. With labelled posteriors it is the
+//! classify-and-count of the quantification literature, which is not consistent.
 
 use super::{Covariance, Estimator, PhiEstimate, blank};
 use crate::error::Error;
@@ -16,11 +16,11 @@ use nalgebra::DMatrix;
 /// Where the class shares p(y) come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shares {
-    /// The mean population posterior, eq:py.
+    /// The mean population posterior.
     MeanPosterior,
     /// All classes equally common.
     Balanced,
-    /// Known from elsewhere: one positive share a class, summing to 1.
+    /// Known from elsewhere: one positive share per class, summing to 1.
     Known(Vec<f64>),
 }
 
@@ -34,7 +34,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// With the given class shares.
+    /// A moment estimator with the given class shares.
     pub fn new(shares: Shares) -> Self {
         Self { shares, full_matrix_classes: 256 }
     }
@@ -74,7 +74,7 @@ impl Estimator for Moments {
                 Shares::Balanced | Shares::Known(_) => "moments-known-shares",
             },
             phi: Phi::new(raw.iter().map(|phi| phi.min(1.0)).collect())?,
-            // Shares of the unlabelled rows: what is left of p(y) once the labelled rows are taken out.
+            // Shares of the unlabelled rows: what remains of p(y) once the labelled rows are taken out.
             unlabelled_shares: prevalence
                 .iter()
                 .zip(&c)
@@ -134,13 +134,13 @@ fn check_shares(shares: &[f64], k: usize) -> Result<Vec<f64>, Error> {
         return Err(Error::OutOfRange {
             name: "the known class shares",
             value: format!("{shares:?} (sum {sum})"),
-            range: "one positive share a class, summing to 1",
+            range: "one positive share per class, summing to 1",
         });
     }
     Ok(shares.iter().map(|share| share / sum).collect())
 }
 
-/// eq:buffer: class shares as a moving average over the batches of a training loop, started at 1/K.
+/// The share buffer: class shares as a moving average over the batches of a training loop, starting at 1/K.
 ///
 /// ```
 /// let mut buffer = mnar::estimate::ShareBuffer::new(2, 0.99);
@@ -158,12 +158,12 @@ pub struct ShareBuffer {
 }
 
 impl ShareBuffer {
-    /// 1/K for every class; `momentum` is the paper's mu, 0.99 in its experiments.
+    /// Starts at 1/K for every class; `momentum` is the paper's mu, 0.99 in its experiments.
     pub fn new(n_classes: usize, momentum: f64) -> Self {
         Self { momentum, shares: vec![1.0 / n_classes as f64; n_classes] }
     }
 
-    /// Feeds the mean posterior of a batch.
+    /// Adds the mean posterior of a batch.
     pub fn update(&mut self, batch_mean: &[f64]) {
         for (share, mean) in self.shares.iter_mut().zip(batch_mean) {
             *share = self.momentum * *share + (1.0 - self.momentum) * mean;
@@ -175,7 +175,7 @@ impl ShareBuffer {
         &self.shares
     }
 
-    /// eq:estim_moment with the buffered shares, at most 1.
+    /// The moment estimator with the buffered shares, at most 1.
     pub fn phi(&self, counts: &[usize], n: usize) -> Result<Phi, Error> {
         Phi::new(self.shares.iter().zip(counts).map(|(p, &count)| (count as f64 / n as f64 / p).min(1.0)).collect())
     }
