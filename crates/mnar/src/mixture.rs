@@ -135,7 +135,7 @@ impl LogMixture {
             let (counts, root) = (&counts_v[i..i + UNROLL], &root_v[i..i + UNROLL]);
             let mut factor = mixture;
             for u in 0..UNROLL {
-                // A mixture of 1 makes the logarithm of a row that does not count zero.
+                // Rows that do not count get a mixture of 1, whose logarithm is zero.
                 mixture[u] = simd.mul_add_e_f64s(mixture[u], counts[u], simd.sub_f64s(one, counts[u]));
                 low = simd.min_f64s(low, mixture[u]);
                 high = simd.max_f64s(high, mixture[u]);
