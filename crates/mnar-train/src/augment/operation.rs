@@ -153,12 +153,12 @@ struct Strength<'a> {
 }
 
 impl Strength<'_> {
-    /// From 0 to the magnitude.
+    /// A number from 0 to the magnitude.
     fn share(&mut self) -> f32 {
         self.magnitude * self.draws.random_range(0.0..=1.0)
     }
 
-    /// From `-most` to `most`.
+    /// A number from `-most` to `most`.
     fn either_way(&mut self, most: f32) -> f32 {
         self.magnitude * most * self.draws.random_range(-1.0..=1.0)
     }
