@@ -1,10 +1,10 @@
-//! How fast the convolutions of the networks are: forward, input gradient and weight gradient, in GFLOP/s, the fastest
-//! of nine calls.
+//! Measures the speed of the networks' convolutions: forward, input gradient and weight gradient, in GFLOP/s, the
+//! fastest of nine calls.
 //!
 //! cargo run --release -p mnar-kernels --example throughput
 //!
-//! Only products with a value of the image count, not those with the zeros around it: an input gradient of a convolution
-//! without padding multiplies many.
+//! Only products with a value of the image count, not those with the zeros around it, of which the input gradient of a
+//! convolution without padding has many.
 
 use mnar_kernels::{Convolution, Isa, Window};
 use std::hint::black_box;

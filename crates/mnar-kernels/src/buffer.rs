@@ -1,16 +1,16 @@
-//! Memory: outputs that are written once, and scratch that is kept by its thread.
+//! Memory: outputs that are written once, and scratch buffers kept per thread.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
-/// A vector whose every element `write` sets; it is not cleared before.
+/// A vector whose elements are all set by `write`; it is not cleared first.
 ///
 /// # Safety
 /// `write` must initialise the whole slice.
 pub(crate) unsafe fn written(len: usize, write: impl FnOnce(&mut [MaybeUninit<f32>])) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
     write(&mut values.spare_capacity_mut()[..len]);
-    // SAFETY: the capacity is there, and `write` has initialised all of it.
+    // SAFETY: the capacity suffices, and `write` has initialised all of it.
     unsafe { values.set_len(len) };
     values
 }
@@ -19,7 +19,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lends a buffer of this length with anything in it. A thread keeps its longest.
+/// Lends a buffer of this length with arbitrary contents. Each thread keeps its longest.
 pub(crate) fn with_scratch<R>(len: usize, work: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut scratch = SCRATCH.take();
     if scratch.len() < len {

@@ -1,4 +1,4 @@
-//! Loops over all pixels with numbers a channel.
+//! Loops over all pixels with one number per channel.
 
 use crate::Isa;
 use crate::buffer::written;
@@ -6,18 +6,19 @@ use crate::simd::{Kernel, Lanes, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Values a thread takes at a time: half of a second-level cache. Fixed, so that sums do not depend on the threads.
+/// Values processed by a thread at a time: half of a second-level cache. Fixed, so that sums do not depend on the
+/// number of threads.
 const BLOCK: usize = 32 * 1024;
 
-/// The values of whole pixels that make a block.
+/// Number of values in a block, which holds whole pixels.
 pub(crate) fn block_len(channels: usize) -> usize {
     (BLOCK / channels).max(1) * channels
 }
 
-/// Numbers a channel, repeated so that loops over them are long enough to be vectors, and whole.
+/// One number per channel, repeated so that loops over them are long enough to vectorise, without remainder.
 pub(crate) struct Repeated(pub(crate) Vec<f32>);
 
-/// How often channels are repeated: a multiple of 16 values, and at least 64.
+/// How often the channels are repeated, at most 16 times: to a multiple of 16 values, and to 64 or more where possible.
 fn repeats(channels: usize) -> usize {
     (1..=16).find(|times| (times * channels).is_multiple_of(16) && times * channels >= 64).unwrap_or(16)
 }
@@ -38,10 +39,10 @@ impl Repeated {
 }
 
 pub(crate) fn check_pixels(values: &[f32], channels: usize) {
-    assert!(channels > 0 && values.len().is_multiple_of(channels), "whole pixels");
+    assert!(channels > 0 && values.len().is_multiple_of(channels), "values must be whole pixels");
 }
 
-/// Sums over blocks of pixels, added up in their order.
+/// Adds up sums over blocks of pixels, in the order of the blocks.
 pub(crate) fn add_up(partial: Vec<Vec<f64>>, len: usize) -> Vec<f64> {
     partial.into_iter().fold(vec![0.0; len], |mut total, part| {
         total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
@@ -49,7 +50,7 @@ pub(crate) fn add_up(partial: Vec<Vec<f64>>, len: usize) -> Vec<f64> {
     })
 }
 
-/// Σ over pixels, one sum a channel.
+/// Σ over pixels, one sum per channel.
 pub fn channel_sums(isa: Isa, values: &[f32], channels: usize) -> Vec<f32> {
     check_pixels(values, channels);
     let partial = values.par_chunks(block_len(channels)).map(|block| block_sums(isa, block, channels)).collect();
@@ -79,7 +80,7 @@ impl Kernel for AddToSums<'_> {
 /// x · scale + shift, channel by channel, through a rectifier of this slope below zero (1 for none).
 pub fn scale_shift(isa: Isa, x: &[f32], scale: &[f32], shift: &[f32], slope: f32) -> Vec<f32> {
     check_pixels(x, scale.len());
-    assert_eq!(scale.len(), shift.len(), "a scale and a shift for every channel");
+    assert_eq!(scale.len(), shift.len(), "every channel needs a scale and a shift");
     let block = block_len(scale.len());
     let (scale, shift) = (Repeated::new(scale), Repeated::new(shift));
     let write = |output: &mut [MaybeUninit<f32>]| {
@@ -87,7 +88,7 @@ pub fn scale_shift(isa: Isa, x: &[f32], scale: &[f32], shift: &[f32], slope: f32
             dispatch(isa, WriteScaled { output, x, scale: &scale.0, shift: &shift.0, slope });
         });
     };
-    // SAFETY: output and input are cut alike, and every element is written.
+    // SAFETY: output and input are split in the same way, and every element is written.
     unsafe { written(x.len(), write) }
 }
 
@@ -112,15 +113,15 @@ impl Kernel for WriteScaled<'_> {
     }
 }
 
-/// The gradient before a rectifier of this slope below zero, from the gradient after it and the output.
+/// The gradient before a rectifier of this slope below zero, from the gradient after it and its output.
 pub fn rectifier_gradient(isa: Isa, y: &[f32], dy: &[f32], slope: f32) -> Vec<f32> {
-    assert_eq!(y.len(), dy.len(), "the gradient has the output's shape");
+    assert_eq!(y.len(), dy.len(), "the gradient must have the output's shape");
     let write = |dx: &mut [MaybeUninit<f32>]| {
         dx.par_chunks_mut(BLOCK).zip(y.par_chunks(BLOCK)).zip(dy.par_chunks(BLOCK)).for_each(|((dx, y), dy)| {
             dispatch(isa, WriteRectified { dx, y, dy, slope });
         });
     };
-    // SAFETY: all three are cut alike, and every element is written.
+    // SAFETY: all three are split in the same way, and every element is written.
     unsafe { written(dy.len(), write) }
 }
 

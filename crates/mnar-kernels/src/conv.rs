@@ -7,11 +7,11 @@ use crate::tile::{Finish, Panels, Pixels, Reads, outer_products, product};
 use crate::window::Window;
 use rayon::prelude::*;
 
-/// A batch of images under a convolution. Images are channels last, weights (kernel pixels · channels in) × channels
+/// A convolution of a batch of images. Images are channels last; weights are (kernel pixels · channels in) × channels
 /// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Convolution {
-    /// Images in the batch.
+    /// Number of images in the batch.
     pub images: usize,
     /// The geometry.
     pub window: Window,
@@ -30,17 +30,17 @@ impl Convolution {
         self.window.output_pixels() * self.channels_out
     }
 
-    /// Values that an output pixel sees.
+    /// Number of values that an output pixel reads.
     fn depth(&self) -> usize {
         self.window.kernel_pixels() * self.channels_in
     }
 
     fn check(&self, x: Option<&[f32]>, weight: Option<&[f32]>, dy: Option<&[f32]>) {
-        assert!(self.window.is_valid(), "the kernel fits into the padded image: {:?}", self.window);
-        assert!(self.channels_in > 0 && self.channels_out > 0, "there are channels");
-        assert!(x.is_none_or(|x| x.len() == self.images * self.input_len()), "the input has the batch's shape");
-        assert!(weight.is_none_or(|w| w.len() == self.depth() * self.channels_out), "weights have the kernel's shape");
-        assert!(dy.is_none_or(|dy| dy.len() == self.images * self.output_len()), "the gradient has the output's shape");
+        assert!(self.window.is_valid(), "the kernel must fit into the padded image: {:?}", self.window);
+        assert!(self.channels_in > 0 && self.channels_out > 0, "there must be channels");
+        assert!(x.is_none_or(|x| x.len() == self.images * self.input_len()), "the input must have the batch's shape");
+        assert!(weight.is_none_or(|w| w.len() == self.depth() * self.channels_out), "weights must fit the kernel");
+        assert!(dy.is_none_or(|dy| dy.len() == self.images * self.output_len()), "the gradient must fit the output");
     }
 
     /// The convolved images, plus `bias`, through a rectifier of this slope below zero (1 for none).
@@ -62,7 +62,7 @@ impl Convolution {
         unsafe { written(self.images * self.output_len(), write) }
     }
 
-    /// What each output pixel reads of the padded image.
+    /// What each output pixel reads from the padded image.
     fn windows(&self) -> (Padded, Pixels, Reads) {
         let Window { input, kernel, stride, padding } = self.window;
         let padded = Padded { inner: input, before: padding, after: padding, channels: self.channels_in };
@@ -78,8 +78,8 @@ impl Convolution {
 
     /// The gradient of the input, from the gradient `dy` of the output.
     ///
-    /// Also a convolution, of `dy` with the weights the other way round. With a stride, input pixels fall into phases
-    /// by their position modulo the stride: each is touched by its own part of the kernel.
+    /// This is also a convolution, of `dy` with the reversed weights. With a stride, input pixels fall into phases by
+    /// their position modulo the stride, and each phase is touched by its own part of the kernel.
     pub fn input_gradient(&self, isa: Isa, dy: &[f32], weight: &[f32]) -> Vec<f32> {
         self.check(None, Some(weight), Some(dy));
         let axes: [Vec<Phase>; 3] = std::array::from_fn(|axis| phases(self.window, axis));
@@ -156,7 +156,7 @@ impl Convolution {
                 (panels, sum)
             })
             .collect();
-        // In the order of the images, whatever thread made them.
+        // In the order of the images, whichever thread computed them.
         let mut total = vec![0.0; depth * columns];
         for (i, (panels, sum)) in partial.iter().enumerate() {
             panels.unpack(sum, depth, &mut total, i > 0);
@@ -164,14 +164,14 @@ impl Convolution {
         total
     }
 
-    /// Into how many sums the images are split: a function of the sizes alone, so that results do not depend on the
-    /// number of threads. Few where a sum is large.
+    /// Number of partial sums the images are split into: it depends on the sizes alone, so that results do not depend
+    /// on the number of threads. It is small where a sum is large.
     fn parts(&self) -> usize {
         ((1 << 20) / (self.depth() * self.channels_out)).clamp(8, 32).min(self.images.max(1))
     }
 }
 
-/// All positions of a volume, in the order of memory.
+/// All positions of a volume, in memory order.
 fn positions([depth, height, width]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
 }
@@ -181,23 +181,23 @@ fn positions([depth, height, width]: [usize; 3]) -> impl Iterator<Item = [usize;
 struct Phase {
     /// The first position.
     first: usize,
-    /// How many there are.
+    /// Number of positions.
     pixels: usize,
-    /// How many positions of the kernel touch each.
+    /// Number of kernel positions that touch each.
     taps: usize,
-    /// The first of them; the others follow a stride apart.
+    /// The first of these kernel positions; the others follow one stride apart.
     first_tap: usize,
-    /// The output position that touches the first input position by the first tap.
+    /// The output position that touches the first input position through the first tap.
     shift: usize,
 }
 
 impl Phase {
-    /// Zeros needed before the output.
+    /// Number of zeros needed before the output.
     fn before(&self) -> usize {
         (self.taps.max(1) - 1).saturating_sub(self.shift)
     }
 
-    /// Zeros needed after it. A phase that nothing touches still has a starting point inside.
+    /// Number of zeros needed after it. A phase that nothing touches still has a starting point inside.
     fn after(&self, output: usize) -> usize {
         (self.shift + self.pixels).saturating_sub(output)
     }
@@ -207,7 +207,7 @@ impl Phase {
         before + j + self.shift - (self.taps.max(1) - 1)
     }
 
-    /// The kernel position of the `tap`-th output position read: outputs go up as the kernel goes down.
+    /// The kernel position of the `tap`-th output position read: outputs ascend as the kernel position descends.
     fn kernel(&self, tap: usize, stride: usize) -> usize {
         self.first_tap + (self.taps - 1 - tap) * stride
     }
@@ -218,7 +218,7 @@ fn phases(window: Window, axis: usize) -> Vec<Phase> {
     let (stride, padding) = (window.stride[axis], window.padding[axis]);
     (0..stride.min(input))
         .map(|first| {
-            // Output o touches input i by tap i + padding − o · stride.
+            // Output o touches input i through tap i + padding − o · stride.
             let first_tap = (first + padding) % stride;
             Phase {
                 first,

@@ -1,27 +1,27 @@
-//! Fully connected layers: the same tiles, with rows of a matrix for pixels.
+//! Fully connected layers: the same tiles, with rows of a matrix as pixels.
 
 use crate::Isa;
 use crate::buffer::written;
 use crate::tile::{Finish, Panels, Pixels, Reads, outer_products, product};
 use rayon::prelude::*;
 
-/// A batch of rows through a fully connected layer, weights inputs × outputs.
+/// A fully connected layer applied to a batch of rows, with weights inputs × outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dense {
-    /// Rows of the batch.
+    /// Number of rows in the batch.
     pub rows: usize,
-    /// Values of a row.
+    /// Number of values in a row.
     pub inputs: usize,
-    /// Values of a row of the output.
+    /// Number of values in a row of the output.
     pub outputs: usize,
 }
 
 impl Dense {
     fn check(&self, x: Option<&[f32]>, weight: Option<&[f32]>, dy: Option<&[f32]>) {
-        assert!(self.inputs > 0 && self.outputs > 0, "there are inputs and outputs");
-        assert!(x.is_none_or(|x| x.len() == self.rows * self.inputs), "the input has the batch's shape");
-        assert!(weight.is_none_or(|w| w.len() == self.inputs * self.outputs), "weights are inputs × outputs");
-        assert!(dy.is_none_or(|dy| dy.len() == self.rows * self.outputs), "the gradient has the output's shape");
+        assert!(self.inputs > 0 && self.outputs > 0, "there must be inputs and outputs");
+        assert!(x.is_none_or(|x| x.len() == self.rows * self.inputs), "the input must have the batch's shape");
+        assert!(weight.is_none_or(|w| w.len() == self.inputs * self.outputs), "weights must be inputs × outputs");
+        assert!(dy.is_none_or(|dy| dy.len() == self.rows * self.outputs), "the gradient must fit the output");
     }
 
     /// x · weight + bias, through a rectifier of this slope below zero (1 for none).
@@ -49,7 +49,7 @@ impl Dense {
         (0..self.rows).for_each(|row| pixels.push(row * self.inputs, 0));
         let mut panels = Panels::new(isa);
         panels.fill(self.rows, self.outputs, |row| &dy[row * self.outputs..(row + 1) * self.outputs]);
-        // Threads share the inputs out, not the rows: no sums are left to add up.
+        // Threads divide the inputs, not the rows: no partial sums are left to add up.
         let block = job(self.inputs);
         gradient.par_chunks_mut(block * self.outputs).enumerate().for_each(|(i, gradient)| {
             let inputs = gradient.len() / self.outputs;
@@ -62,7 +62,7 @@ impl Dense {
     }
 }
 
-/// How many rows a thread takes at a time: whole tiles, and enough jobs to share out.
+/// Number of rows a thread takes at a time: whole tiles, and enough jobs to keep all threads busy.
 fn job(rows: usize) -> usize {
     rows.div_ceil(16).next_multiple_of(12).min(96)
 }

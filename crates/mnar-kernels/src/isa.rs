@@ -1,4 +1,4 @@
-//! Which instructions the kernels use.
+//! The instruction sets the kernels use.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 /// An instruction set the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// 16 values a register, 32 registers.
+    /// 16 values per register, 32 registers.
     Avx512,
-    /// 8 values a register, 16 registers, with fused multiply-add.
+    /// 8 values per register, 16 registers, with fused multiply-add.
     Avx2,
-    /// What any processor of the target has.
+    /// The instructions that every processor of the target has.
     Portable,
 }
 
@@ -19,10 +19,10 @@ pub enum Isa {
 pub const ISA_VARIABLE: &str = "MNAR_KERNELS";
 
 impl Isa {
-    /// All of them, the fastest first.
+    /// All instruction sets, the fastest first.
     pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
 
-    /// Can this processor run it?
+    /// Whether this processor can run it.
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -35,20 +35,21 @@ impl Isa {
         }
     }
 
-    /// Itself where the processor has it. What runs must, whatever a caller asks for.
+    /// This instruction set if the processor has it, otherwise the portable one: what runs must be available, whatever
+    /// a caller asks for.
     pub(crate) fn or_portable(self) -> Self {
         if self.is_available() { self } else { Self::Portable }
     }
 
-    /// The fastest this processor has.
+    /// The fastest instruction set of this processor.
     pub fn detect() -> Self {
         Self::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Self::Portable)
     }
 
-    /// The one [`ISA_VARIABLE`] asks for, else the fastest.
+    /// The instruction set named by [`ISA_VARIABLE`], or the fastest if the variable is not set.
     ///
     /// # Errors
-    /// The variable holds no name of a set, or one that this processor lacks.
+    /// The variable does not name an instruction set, or names one that this processor lacks.
     pub fn from_environment() -> Result<Self, UnknownIsa> {
         match std::env::var(ISA_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -59,8 +60,8 @@ impl Isa {
         }
     }
 
-    /// [`from_environment`](Self::from_environment) once a process; the fastest where the variable is wrong, which
-    /// programs report at their start.
+    /// [`from_environment`](Self::from_environment), evaluated once per process; the fastest where the variable is
+    /// invalid, which programs report when they start.
     pub fn current() -> Self {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
         *CURRENT.get_or_init(|| Self::from_environment().unwrap_or_else(|_| Self::detect()))
@@ -88,7 +89,7 @@ impl FromStr for Isa {
     }
 }
 
-/// What [`ISA_VARIABLE`] asks for cannot be had.
+/// The instruction set named by [`ISA_VARIABLE`] is unknown or unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownIsa {
     name: String,

@@ -1,9 +1,9 @@
-//! Layers of neural networks on the CPU: convolution, fully connected layers, batch normalisation and pooling, forward
-//! and backward, on plain slices of `f32`.
+//! Neural network layers on the CPU: convolution, fully connected layers, batch normalisation and pooling, forward and
+//! backward, on plain slices of `f32`.
 //!
 //! Images are channels last: n × depth × height × width × channels, and a flat image has depth 1. Weights of a
 //! convolution are (kernel pixels · channels in) × channels out. Every function takes the instruction set to use
-//! ([`Isa::current`] for the best), works on the images of a batch in parallel with rayon, and gives the same bits
+//! ([`Isa::current`] for the best), processes the images of a batch in parallel with rayon, and gives the same bits
 //! whatever the number of threads.
 //!
 //! ```
@@ -18,16 +18,16 @@
 //!
 //! # Where `unsafe` is, and why it is sound
 //!
-//! This is the one crate of the project that uses `unsafe`, in three modules:
+//! This is the only crate of the project that uses `unsafe`, in three modules:
 //!
-//! - `simd`: intrinsics are reached only through `dispatch`, which asks the processor first.
-//! - `tile`: the inner loops read and write by pointer. `product` and `outer_products` are safe functions: before they
-//!   start they check, with assertions that stay in release builds, that the furthest pixel plus the furthest read lies
-//!   inside the source, that the furthest write lies inside the output, and that the weights have a row for every value
-//!   read. Single values are read of the source and whole registers only of buffers padded to whole registers, so there
-//!   is no read past an edge by design.
-//! - `buffer`: outputs are not cleared before they are written. The callers are in `conv`, `dense`, `channels`,
-//!   `norm` and `pool`, and each says why every element is written.
+//! - `simd`: intrinsics are reached only through `dispatch`, which queries the processor first.
+//! - `tile`: the inner loops read and write through pointers. `product` and `outer_products` are safe functions: before
+//!   they start they check, with assertions that stay in release builds, that the furthest pixel plus the furthest read
+//!   lies inside the source, that the furthest write lies inside the output, and that the weights have a row for every
+//!   value read. The source is read one value at a time, and whole registers are read or written only where the columns
+//!   fill them or in buffers padded to whole registers, so by design nothing is read past an edge.
+//! - `buffer`: outputs are not cleared before they are written. The callers are in `conv`, `dense`, `channels`, `norm`
+//!   and `pool`, and each states why every element is written.
 
 mod buffer;
 mod channels;

@@ -7,13 +7,13 @@ use crate::simd::{Kernel, Lanes, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Count, means and sums of squares about them of a block of pixels.
+/// The number of pixels in a block, their means, and the sums of squares about the means.
 type BlockMoments = (f64, Vec<f64>, Vec<f64>);
 
 /// Mean and (biased) variance of every channel.
 ///
-/// A block is walked twice while it is in the cache, the second time about its own mean, and blocks are merged exactly:
-/// nothing cancels, and the memory is read once.
+/// A block is read twice while it is in the cache, the second time about its own mean, and blocks are merged exactly:
+/// there is no cancellation, and main memory is read once.
 pub fn moments(isa: Isa, x: &[f32], channels: usize) -> (Vec<f32>, Vec<f32>) {
     check_pixels(x, channels);
     let blocks: Vec<BlockMoments> = x
@@ -55,7 +55,7 @@ impl Kernel for AddSquares<'_> {
     }
 }
 
-/// What batch normalisation remembers of its input.
+/// What batch normalisation keeps of its input.
 #[derive(Clone, Debug)]
 pub struct Normalised<'a> {
     /// The input.
@@ -64,9 +64,9 @@ pub struct Normalised<'a> {
     pub mean: &'a [f32],
     /// One over the standard deviation.
     pub inverse_sd: &'a [f32],
-    /// Scale after normalising.
+    /// Scale applied after normalising.
     pub gamma: &'a [f32],
-    /// Shift after scaling.
+    /// Shift applied after scaling.
     pub beta: &'a [f32],
     /// Slope below zero of the rectifier; 1 for none.
     pub slope: f32,
@@ -75,16 +75,16 @@ pub struct Normalised<'a> {
 /// Gradients of batch normalisation.
 #[derive(Clone, Debug)]
 pub struct NormGradients {
-    /// Of the input.
+    /// Gradient of the input.
     pub x: Vec<f32>,
-    /// Of the scale.
+    /// Gradient of the scale.
     pub gamma: Vec<f32>,
-    /// Of the shift.
+    /// Gradient of the shift.
     pub beta: Vec<f32>,
 }
 
 impl Normalised<'_> {
-    /// x · scale + shift is the normalised, scaled and shifted value.
+    /// Scale and shift such that x · scale + shift is the normalised, scaled and shifted value.
     fn affine(&self) -> (Vec<f32>, Vec<f32>) {
         let scale: Vec<f32> = self.gamma.iter().zip(self.inverse_sd).map(|(gamma, inverse)| gamma * inverse).collect();
         let shift = (0..scale.len()).map(|c| self.beta[c] - self.mean[c] * scale[c]).collect();
@@ -97,11 +97,11 @@ impl Normalised<'_> {
         scale_shift(isa, self.x, &scale, &shift, self.slope)
     }
 
-    /// From the gradient `dy` of the output.
+    /// The gradients, from the gradient `dy` of the output.
     pub fn backward(&self, isa: Isa, dy: &[f32]) -> NormGradients {
         let channels = self.mean.len();
         check_pixels(self.x, channels);
-        assert_eq!(dy.len(), self.x.len(), "the gradient has the output's shape");
+        assert_eq!(dy.len(), self.x.len(), "the gradient must have the output's shape");
         let (scale, shift) = self.affine();
         let (gamma, beta) = self.sums(isa, dy, &scale, &shift);
         // dx = γ/σ · (dy − mean(dy) − x̂ · mean(dy · x̂)) = scale · dy + a · (x − mean) + b, channel by channel.
@@ -121,13 +121,13 @@ impl Normalised<'_> {
                 dispatch(isa, WriteInputGradient { dx, x, dy, numbers, slope: self.slope });
             });
         };
-        // SAFETY: gradient and input are cut alike, and every element is written.
+        // SAFETY: gradient and input are split in the same way, and every element is written.
         let x = unsafe { written(dy.len(), write) };
         let single = |sums: Vec<f64>| sums.into_iter().map(|sum| sum as f32).collect();
         NormGradients { x, gamma: single(gamma), beta: single(beta) }
     }
 
-    /// Σ dy · x̂ and Σ dy of every channel, with dy taken through the rectifier.
+    /// Σ dy · x̂ and Σ dy of every channel, with dy passed back through the rectifier.
     fn sums(&self, isa: Isa, dy: &[f32], scale: &[f32], shift: &[f32]) -> (Vec<f64>, Vec<f64>) {
         let (channels, block) = (scale.len(), block_len(scale.len()));
         let numbers = [scale, shift, self.mean].map(Repeated::new);
@@ -150,7 +150,7 @@ impl Normalised<'_> {
     }
 }
 
-/// Adds dy and dy · (x − mean), with dy taken through the rectifier.
+/// Adds dy and dy · (x − mean), with dy passed back through the rectifier.
 struct AddGradientSums<'a> {
     x: &'a [f32],
     dy: &'a [f32],
@@ -171,7 +171,7 @@ impl Kernel for AddGradientSums<'_> {
     }
 }
 
-/// A function of its own because arguments tell the compiler which slices cannot overlap.
+/// A separate function, because its arguments tell the compiler which slices cannot overlap.
 #[inline(always)]
 fn add_gradients(
     x: &[f32],
@@ -191,7 +191,7 @@ fn add_gradients(
     }
 }
 
-/// dx = scale · dy + a · (x − mean) + b, with dy taken through the rectifier.
+/// dx = scale · dy + a · (x − mean) + b, with dy passed back through the rectifier.
 struct WriteInputGradient<'a> {
     dx: &'a mut [MaybeUninit<f32>],
     x: &'a [f32],

@@ -1,35 +1,35 @@
-//! Images with zeros around them.
+//! Images surrounded by zeros.
 
 /// A volume inside a larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Padded {
     /// Depth, height and width of the image.
     pub(crate) inner: [usize; 3],
-    /// Zeros before, along each axis.
+    /// Number of zeros before the image, along each axis.
     pub(crate) before: [usize; 3],
-    /// Zeros after.
+    /// Number of zeros after it.
     pub(crate) after: [usize; 3],
     pub(crate) channels: usize,
 }
 
 impl Padded {
-    /// Depth, height and width with the zeros.
+    /// Depth, height and width including the zeros.
     pub(crate) fn outer(&self) -> [usize; 3] {
         std::array::from_fn(|axis| self.before[axis] + self.inner[axis] + self.after[axis])
     }
 
-    /// Values of the padded image.
+    /// Number of values in the padded image.
     pub(crate) fn len(&self) -> usize {
         self.outer().iter().product::<usize>() * self.channels
     }
 
-    /// Where a pixel of the padded image is.
+    /// The offset of a pixel in the padded image.
     pub(crate) fn offset(&self, [z, y, x]: [usize; 3]) -> usize {
         let [_, height, width] = self.outer();
         ((z * height + y) * width + x) * self.channels
     }
 
-    /// Scratch needed by [`pad`](Self::pad).
+    /// Length of the scratch buffer that [`pad`](Self::pad) needs.
     pub(crate) fn scratch(&self) -> usize {
         if self.is_plain() { 0 } else { self.len() }
     }
@@ -38,7 +38,7 @@ impl Padded {
         self.before == [0; 3] && self.after == [0; 3]
     }
 
-    /// The image with its zeros, in `scratch`; the image itself where there are none.
+    /// The image with its zeros, in `scratch`; the image itself if no zeros are needed.
     pub(crate) fn pad<'a>(&self, image: &'a [f32], scratch: &'a mut [f32]) -> &'a [f32] {
         if self.is_plain() {
             return image;

@@ -6,18 +6,18 @@ use crate::simd::{Kernel, Lanes, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Images cut into blocks; a last row, column or slice that does not fill a block is left out.
+/// Images divided into blocks; a last row, column or slice that does not fill a block is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// Depth, height and width of an image.
     pub input: [usize; 3],
     /// Depth, height and width of a block.
     pub side: [usize; 3],
-    /// Channels.
+    /// Number of channels.
     pub channels: usize,
 }
 
-/// The winner where no value of a block is above the floor.
+/// The code of the winner where no value of a block is above the floor.
 const NONE: u8 = u8::MAX;
 
 impl Pool {
@@ -26,33 +26,33 @@ impl Pool {
         std::array::from_fn(|axis| self.input[axis] / self.side[axis])
     }
 
-    /// Values of an image.
+    /// Number of values in an image.
     pub fn input_len(&self) -> usize {
         self.input.iter().product::<usize>() * self.channels
     }
 
-    /// Values of a pooled image.
+    /// Number of values in a pooled image.
     pub fn output_len(&self) -> usize {
         self.output().iter().product::<usize>() * self.channels
     }
 
     fn check(&self, values: &[f32], len: usize) {
         let pixels: usize = self.side.iter().product();
-        assert!(pixels > 0 && self.output_len() > 0, "images hold a block: {self:?}");
-        assert!(pixels < usize::from(NONE), "blocks of fewer than {NONE} pixels: {self:?}");
-        assert_eq!(values.len() % len, 0, "whole images");
+        assert!(pixels > 0 && self.output_len() > 0, "images must hold a block: {self:?}");
+        assert!(pixels < usize::from(NONE), "blocks must have fewer than {NONE} pixels: {self:?}");
+        assert_eq!(values.len() % len, 0, "values must be whole images");
     }
 
-    /// Where in its image the row of pixels begins that holds row (dz, dy) of the blocks of row `row` of the output.
+    /// The start, within its image, of the row of pixels that holds row (dz, dy) of the blocks of output row `row`.
     fn row(&self, row: usize, dz: usize, dy: usize) -> usize {
         let [_, oh, _] = self.output();
         let (z, y) = (row / oh * self.side[0] + dz, row % oh * self.side[1] + dy);
         (z * self.input[1] + y) * self.input[2] * self.channels
     }
 
-    /// The largest value of every block that is above `floor`, else `floor`; and which it was, for the gradient.
+    /// The largest value of every block if it is above `floor`, otherwise `floor`; and its position, for the gradient.
     ///
-    /// A floor of 0 is a rectifier. Not-a-number wins.
+    /// A floor of 0 is a rectifier. NaN wins.
     pub fn max(&self, isa: Isa, x: &[f32], floor: f32) -> (Vec<f32>, Vec<u8>) {
         self.check(x, self.input_len());
         let ([_, _, ow], [_, _, sw], c) = (self.output(), self.side, self.channels);
@@ -70,7 +70,7 @@ impl Pool {
                 },
             );
         };
-        // SAFETY: every image is a chunk, its rows are whole, and every channel of every block is written.
+        // SAFETY: every image is a chunk, its rows are complete, and every channel of every block is written.
         let output = unsafe { written(images * self.output_len(), write) };
         (output, winners)
     }
@@ -78,7 +78,7 @@ impl Pool {
     /// The gradient of the input of [`max`](Self::max).
     pub fn max_gradient(&self, isa: Isa, winners: &[u8], dy: &[f32]) -> Vec<f32> {
         self.check(dy, self.output_len());
-        assert_eq!(winners.len(), dy.len(), "a winner for every block");
+        assert_eq!(winners.len(), dy.len(), "every block needs a winner");
         self.spread(isa, ToWinner { winners, dy }, dy.len() / self.output_len())
     }
 
@@ -101,18 +101,18 @@ impl Pool {
     }
 
     fn check_average(&self, values: &[f32], len: usize) {
-        assert!(self.side.iter().all(|&side| side > 0) && self.output_len() > 0, "images hold a block: {self:?}");
-        assert_eq!(values.len() % len, 0, "whole images");
+        assert!(self.side.iter().all(|&side| side > 0) && self.output_len() > 0, "images must hold a block: {self:?}");
+        assert_eq!(values.len() % len, 0, "values must be whole images");
     }
 
-    /// Every pixel's gradient from its block's.
+    /// The gradient of every pixel, from that of its block.
     fn spread(&self, isa: Isa, share: impl Share, images: usize) -> Vec<f32> {
         let write = |gradient: &mut [MaybeUninit<f32>]| {
             gradient.par_chunks_exact_mut(self.input_len()).enumerate().for_each(|(image, gradient)| {
                 dispatch(isa, WriteShares { pool: self, image, gradient, share });
             });
         };
-        // SAFETY: every image is a chunk, all its rows are walked, and every channel of every pixel is written.
+        // SAFETY: every image is a chunk, all its rows are visited, and every channel of every pixel is written.
         unsafe { written(images * self.input_len(), write) }
     }
 }
@@ -135,7 +135,7 @@ impl Kernel for WriteMaxima<'_> {
         let (best, which) = scratch.split_at_mut(ow * sw * c);
         let rows = output.chunks_exact_mut(ow * c).zip(winners.chunks_exact_mut(ow * c));
         for (row, (output, winners)) in rows.enumerate() {
-            // Down the columns first, which are long; then across.
+            // First down the columns, in loops over whole rows; then across.
             best.fill(floor);
             which.fill(f32::from_bits(u32::from(NONE)));
             for line in 0..sd * sh {
@@ -152,19 +152,20 @@ impl Kernel for WriteMaxima<'_> {
     }
 }
 
-/// Keeps the larger value of each place, and its code. Codes are the bits of an `f32`, to go the way of the values.
+/// Keeps the larger value at each position, and its code. Codes are stored as the bits of an `f32`, so that they move
+/// along with the values.
 #[inline(always)]
 fn keep_larger(best: &mut [f32], which: &mut [f32], values: &[f32], code: impl Fn(usize) -> f32) {
     let n = best.len();
     let (which, values) = (&mut which[..n], &values[..n]);
     for i in 0..n {
-        let wins = (values[i] > best[i]) | values[i].is_nan(); // without a branch
+        let wins = (values[i] > best[i]) | values[i].is_nan(); // branch-free
         best[i] = if wins { values[i] } else { best[i] };
         which[i] = if wins { code(i) } else { which[i] };
     }
 }
 
-/// Writes the best of the pixels of a block, left in its first, whose codes count up from those in `which`.
+/// Writes the best pixel of a block, which is collected in its first pixel; codes count up from those in `which`.
 #[inline(always)]
 fn keep_largest(best: &mut [f32], which: &mut [f32], output: &mut [MaybeUninit<f32>], winners: &mut [u8]) {
     let c = output.len();
@@ -204,14 +205,14 @@ impl Kernel for AddMeans<'_> {
     }
 }
 
-/// How a block's gradient goes to its pixels.
+/// How the gradient of a block is distributed to its pixels.
 trait Share: Copy + Sync {
-    /// Writes the gradient of the pixel at place `code` of the block whose channels are at `block` of the output.
+    /// Writes the gradient of the pixel at position `code` of the block whose channels are at `block` of the output.
     /// Must be `#[inline(always)]` and write all of it.
     fn pixel(self, block: usize, code: u8, gradient: &mut [MaybeUninit<f32>]);
 }
 
-/// All to the winner.
+/// All of it goes to the winner.
 #[derive(Clone, Copy)]
 struct ToWinner<'a> {
     winners: &'a [u8],
@@ -229,7 +230,7 @@ impl Share for ToWinner<'_> {
     }
 }
 
-/// The same to all.
+/// Every pixel gets the same share.
 #[derive(Clone, Copy)]
 struct ToAll<'a> {
     share: f32,
@@ -248,7 +249,7 @@ impl Share for ToAll<'_> {
 
 struct WriteShares<'a, S> {
     pool: &'a Pool,
-    /// The number of the image in its batch.
+    /// The index of the image in its batch.
     image: usize,
     gradient: &'a mut [MaybeUninit<f32>],
     share: S,

@@ -1,21 +1,21 @@
-//! Vectors of `f32`, one type an instruction set, and the way from a run-time choice to code compiled for it.
+//! Vectors of `f32`, one type per instruction set, and the dispatch from a run-time choice to code compiled for it.
 //!
 //! Kernels are written once, generic over [`Lanes`], as the `run` of a [`Kernel`]. [`dispatch`] enters them through a
-//! function that has the instruction set enabled; everything below is `#[inline(always)]`, so that it is compiled with
-//! that set. There is no other way in, which is what makes the intrinsics sound: a [`Lanes`] of a set is only reached
-//! after [`Isa::is_available`](crate::Isa::is_available) said that the processor has it.
+//! function that has the instruction set enabled; everything below is `#[inline(always)]`, so that it is compiled for
+//! that set. There is no other way in, which is what makes the intrinsics sound: the [`Lanes`] of a set are only
+//! reached after [`Isa::is_available`](crate::Isa::is_available) has confirmed that the processor has it.
 
 use crate::Isa;
 
 /// A register of `f32`.
 ///
 /// # Safety
-/// Every function may be called only on a processor with the instruction set of the type, which code gets by being
+/// Every function may be called only on a processor with the instruction set of the type. Code ensures this by being
 /// generic over the `Lanes` that [`dispatch`] chose.
 pub(crate) trait Lanes: Copy {
-    /// Values in a register.
+    /// Number of values in a register.
     const WIDTH: usize;
-    /// Registers of the processor: how many sums a tile may hold.
+    /// Number of registers of the processor: how many sums a tile may hold.
     const REGISTERS: usize;
 
     unsafe fn splat(value: f32) -> Self;
@@ -25,21 +25,21 @@ pub(crate) trait Lanes: Copy {
     /// # Safety
     /// `to` is valid for writing `WIDTH` values.
     unsafe fn store(self, to: *mut f32);
-    /// `a · b + self`, rounded once where the processor can.
+    /// `a · b + self`, rounded only once where the processor supports it.
     unsafe fn fused(self, a: Self, b: Self) -> Self;
-    /// `self` where positive, `self · slope` elsewhere.
+    /// `self` where it is positive, `self · slope` elsewhere.
     unsafe fn leaky(self, slope: Self) -> Self;
 }
 
-/// A computation that can be compiled for any instruction set: by way of its [`Lanes`], or as plain loops that the
-/// compiler turns into vectors.
+/// A computation that can be compiled for any instruction set: through its [`Lanes`], or as plain loops that the
+/// compiler vectorises.
 pub(crate) trait Kernel {
-    /// Must be `#[inline(always)]`, and so must be all it calls that should use the instruction set. Closures may not
-    /// be inlined, so loops are not left to them.
+    /// Must be `#[inline(always)]`, and so must everything it calls that should use the instruction set. Closures may
+    /// not be inlined, so loops are not placed inside them.
     fn run<L: Lanes>(self);
 }
 
-/// Runs a kernel with an instruction set; with the portable one where the processor lacks it.
+/// Runs a kernel with an instruction set, or with the portable one if the processor lacks it.
 pub(crate) fn dispatch(isa: Isa, kernel: impl Kernel) {
     match isa.or_portable() {
         // SAFETY: the processor has the features that the called function enables.
@@ -52,12 +52,12 @@ pub(crate) fn dispatch(isa: Isa, kernel: impl Kernel) {
     }
 }
 
-/// The registers of the instruction set that [`dispatch`] runs.
+/// The registers of the instruction set that [`dispatch`] uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registers {
-    /// Values in each.
+    /// Number of values in each register.
     pub(crate) width: usize,
-    /// How many there are.
+    /// Number of registers.
     pub(crate) count: usize,
 }
 
@@ -76,7 +76,7 @@ impl Registers {
     }
 }
 
-/// Four values that the compiler turns into whatever the target has; multiplication and addition round apart.
+/// Four values that the compiler maps to whatever the target has; multiplication and addition are rounded separately.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32; 4]);
 
@@ -91,13 +91,13 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller's promise; arrays of f32 are read unaligned.
+        // SAFETY: guaranteed by the caller; arrays of f32 are read unaligned.
         Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
     }
 
@@ -113,7 +113,7 @@ impl Lanes for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[allow(clippy::undocumented_unsafe_blocks)] // one reason for all of them, given above each `impl`
+#[allow(clippy::undocumented_unsafe_blocks)] // one reason for all of them, stated above each `impl`
 mod x86 {
     use super::{Kernel, Lanes};
     use std::arch::x86_64::*;
@@ -135,7 +135,8 @@ mod x86 {
     #[derive(Clone, Copy)]
     pub(super) struct Avx2(__m256);
 
-    // SAFETY of all blocks: the trait's contract gives the instruction set, and each pointer is the caller's promise.
+    // SAFETY of all blocks: the trait's contract guarantees the instruction set, and the caller guarantees each
+    // pointer.
     impl Lanes for Avx2 {
         const WIDTH: usize = 8;
         const REGISTERS: usize = 16;

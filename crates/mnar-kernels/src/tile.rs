@@ -1,32 +1,33 @@
-//! The two matrix products everything else is made of, with the sums held in registers.
+//! The two matrix products that everything else is built on, with the sums held in registers.
 //!
-//! *Product*: every output pixel is Σ over the values its window sees, times weights. The values are read where they
-//! lie: channels are last, so a row of a window is one run of consecutive values, and a window is a short list of runs
-//! ([`Reads`]) from a starting point of its own. Nothing is gathered. *Gradient*: the transpose, weights from values and
-//! output gradients.
+//! *Product*: every output pixel is the sum of the values in its window times the weights. The values are read in
+//! place: channels are last, so a row of a window is one run of consecutive values, and a window is a short list of
+//! runs ([`Reads`]) relative to its starting point. Nothing is gathered. *Gradient*: the transpose, weights from values
+//! and output gradients.
 //!
-//! A tile is `ROWS` × `VECTORS` registers of sums: each step loads `VECTORS` registers of weights, and multiplies them
-//! with `ROWS` single values. Weights and output gradients are laid out as the tiles read them, in [`Panels`].
+//! A tile is `ROWS` × `VECTORS` registers of sums: each step loads `VECTORS` registers of weights and multiplies them
+//! by `ROWS` single values. Weights and output gradients are laid out in the order in which tiles read them, in
+//! [`Panels`].
 
 use crate::Isa;
 use crate::simd::{Kernel, Lanes, Registers, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
-/// Rows of weights that stay in the first-level cache while all pixels pass.
+/// Rows of weights that stay in the first-level cache while all pixels are processed.
 const BLOCK_DEPTH: usize = 384;
 
-/// Values from which on laying out a matrix is shared between threads.
+/// From this many values on, threads share the work of laying out a matrix.
 const PARALLEL_FILL: usize = 64 * 1024;
 
-/// Columns of a matrix that a tile takes together.
+/// Columns of a matrix that a tile processes together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel {
     /// The first column.
     start: usize,
-    /// Columns in use.
+    /// Number of columns in use.
     columns: usize,
-    /// Registers that hold them.
+    /// Number of registers that hold them.
     vectors: usize,
 }
 
@@ -43,7 +44,8 @@ fn panels(registers: Registers, columns: usize) -> Vec<Panel> {
     panels
 }
 
-/// A matrix as tiles read it: panels of columns one after the other, each row by row, short ones filled with zeros.
+/// A matrix in the order in which tiles read it: panels of columns one after the other, each row by row, and short ones
+/// padded with zeros.
 pub(crate) struct Panels {
     isa: Isa,
     values: Vec<f32>,
@@ -54,7 +56,7 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    /// An empty one, to be filled again and again.
+    /// An empty matrix, to be filled again and again.
     pub(crate) fn new(isa: Isa) -> Self {
         let width = Registers::of(isa).width;
         Self { isa, values: Vec::new(), depth: 0, columns: 0, panels: Vec::new(), width }
@@ -72,7 +74,7 @@ impl Panels {
     }
 
     /// Lays out a matrix given by its columns, in parts of `part` rows: `column(j, i)` holds rows i·part..(i+1)·part of
-    /// the j-th.
+    /// the j-th column.
     pub(crate) fn fill_transposed<'a>(
         &mut self,
         [depth, columns]: [usize; 2],
@@ -93,7 +95,7 @@ impl Panels {
         });
     }
 
-    /// Takes the shape and calls `fill(panel, its padded width, its values)`, in parallel where there is much to do.
+    /// Sets the shape and calls `fill(panel, its padded width, its values)`, in parallel if there is much to do.
     fn each_panel(&mut self, depth: usize, columns: usize, fill: impl Fn(&Panel, usize, &mut [f32]) + Sync) {
         self.shape(depth, columns);
         let (panels, width) = (&self.panels, self.width);
@@ -120,16 +122,16 @@ impl Panels {
     }
 }
 
-/// What every row of the left matrix reads from its starting point: runs of consecutive values.
+/// What every row of the left matrix reads, relative to its starting point: runs of consecutive values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads {
-    /// Offset from the starting point, and length.
+    /// Offset from the starting point, and length, of each run.
     runs: Vec<(usize, usize)>,
-    /// Runs of a block, whose weights stay in the first-level cache.
+    /// The runs of each block, whose weights stay in the first-level cache.
     blocks: Vec<std::ops::Range<usize>>,
-    /// All values read.
+    /// Number of values read.
     depth: usize,
-    /// The furthest value read, from the starting point.
+    /// One past the furthest value read, from the starting point.
     reach: usize,
 }
 
@@ -139,7 +141,7 @@ impl Reads {
         let mut in_block = 0;
         let mut first = 0;
         for (offset, length) in runs {
-            // Long runs are cut into equal pieces that fit a block.
+            // Long runs are divided into equal pieces that fit into a block.
             let pieces = length.div_ceil(BLOCK_DEPTH).max(1);
             let piece = length.div_ceil(pieces).max(1);
             for start in (0..length).step_by(piece) {
@@ -154,7 +156,7 @@ impl Reads {
                 reads.reach = reads.reach.max(offset + start + length);
             }
         }
-        // Without anything to read there is still a bias, or a zero, to write.
+        // Even if nothing is read, a bias or a zero has to be written.
         reads.blocks.push(first..reads.runs.len());
         reads
     }
@@ -164,7 +166,7 @@ impl Reads {
     }
 }
 
-/// Where each pixel starts to read, and where it writes.
+/// Where each pixel starts reading, and where it writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pixels {
     from: Vec<usize>,
@@ -186,10 +188,10 @@ impl Pixels {
     }
 }
 
-/// What is done to a sum before it is written.
+/// What is applied to a sum before it is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Finish<'a> {
-    /// Added, one a column.
+    /// Added to the sums, one per column.
     pub(crate) bias: Option<&'a [f32]>,
     /// Slope below zero of the rectifier; 1 for none.
     pub(crate) slope: f32,
@@ -207,11 +209,11 @@ pub(crate) fn product(
     if pixels.len() == 0 {
         return;
     }
-    // These four make every access below an access inside its slice.
-    assert!(pixels.furthest_from + reads.reach <= source.len(), "a pixel reads inside the source");
-    assert!(pixels.furthest_to + weights.columns <= output.len(), "a pixel writes inside the output");
-    assert!(weights.depth == reads.depth, "a row of weights for every value read");
-    assert!(finish.bias.is_none_or(|bias| bias.len() == weights.columns), "a bias for every column");
+    // These four checks keep every access below inside its slice.
+    assert!(pixels.furthest_from + reads.reach <= source.len(), "pixels must read inside the source");
+    assert!(pixels.furthest_to + weights.columns <= output.len(), "pixels must write inside the output");
+    assert!(weights.depth == reads.depth, "every value read needs a row of weights");
+    assert!(finish.bias.is_none_or(|bias| bias.len() == weights.columns), "every column needs a bias");
     dispatch(weights.isa, Product { source, pixels, reads, weights, finish, output });
 }
 
@@ -224,9 +226,9 @@ struct Product<'a> {
     output: &'a mut [MaybeUninit<f32>],
 }
 
-/// Computes the next tile of a panel with the method `$tile`, as tall as the registers allow, and gives its rows.
+/// Computes the next tile of a panel with the method `$tile`, as tall as the registers allow, and returns its rows.
 ///
-/// The one list of the shapes of tiles: registers for the columns, registers of the processor, rows at most.
+/// The only list of tile shapes: registers for the columns, registers of the processor, maximum number of rows.
 macro_rules! next_tile {
     ($self:ident.$tile:ident::<$lanes:ident>($($argument:expr),*), $vectors:expr, $left:expr) => {
         match ($vectors, $lanes::REGISTERS) {
@@ -250,7 +252,7 @@ macro_rules! next_tile {
     };
 }
 
-/// The rows of the next tile when `left` are left: the largest, or equal parts at the end.
+/// Number of rows of the next tile when `left` are left: the largest tile, or equal parts at the end.
 #[inline(always)]
 fn next_rows(left: usize, largest: usize) -> usize {
     if left >= 2 * largest { largest } else { left.div_ceil(left.div_ceil(largest)) }
@@ -278,11 +280,11 @@ impl Kernel for Product<'_> {
     }
 }
 
-/// A panel of columns and a block of what is read.
+/// A panel of columns and a block of the values read.
 struct Part<'a> {
     panel: &'a Panel,
     runs: &'a [(usize, usize)],
-    /// Rows of weights before the block.
+    /// Number of rows of weights before the block.
     depth: usize,
     first: bool,
     last: bool,
@@ -294,8 +296,8 @@ impl Product<'_> {
     /// this panel, and the conditions that [`product`] checks hold.
     #[inline(always)]
     unsafe fn tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(&mut self, part: &Part<'_>, at: usize) {
-        // SAFETY: sources are read at from + offset + k ≤ furthest_from + reach; weights at rows below their depth;
-        // the output at to + column below furthest_to + columns.
+        // SAFETY: sources are read at from + offset + k < furthest_from + reach; weights at rows below their depth; the
+        // output at to + column below furthest_to + columns.
         unsafe {
             let wide = VECTORS * L::WIDTH;
             let panel = part.panel;
@@ -345,7 +347,7 @@ impl Product<'_> {
 /// `from` is valid for reading `columns` values, at most `VECTORS · WIDTH`.
 #[inline(always)]
 unsafe fn load_columns<L: Lanes, const VECTORS: usize>(from: *const f32, columns: usize) -> [L; VECTORS] {
-    // SAFETY: whole registers where the columns fill them, else by way of a buffer as long as the registers.
+    // SAFETY: whole registers where the columns fill them, otherwise through a buffer as long as the registers.
     unsafe {
         if columns == VECTORS * L::WIDTH {
             std::array::from_fn(|j| L::load(from.add(j * L::WIDTH)))
@@ -377,17 +379,17 @@ unsafe fn store_columns<L: Lanes, const VECTORS: usize>(sums: [L; VECTORS], to: 
     }
 }
 
-/// Adds Σ over pixels of (values a pixel reads) ⊗ (its output gradient) to `sum`, laid out as the panels of `gradient`
-/// but with a row for every value read.
+/// Adds Σ over pixels of (values a pixel reads) ⊗ (its output gradient) to `sum`, which is laid out like the panels of
+/// `gradient` but with a row for every value read.
 ///
 /// The rows of `gradient` are the pixels.
 pub(crate) fn outer_products(source: &[f32], pixels: &Pixels, reads: &Reads, gradient: &Panels, sum: &mut [f32]) {
     if pixels.len() == 0 {
         return;
     }
-    assert!(pixels.furthest_from + reads.reach <= source.len(), "a pixel reads inside the source");
-    assert!(gradient.depth == pixels.len(), "an output gradient for every pixel");
-    assert!(sum.len() == gradient.sums(reads.depth), "a sum for every weight");
+    assert!(pixels.furthest_from + reads.reach <= source.len(), "pixels must read inside the source");
+    assert!(gradient.depth == pixels.len(), "every pixel needs an output gradient");
+    assert!(sum.len() == gradient.sums(reads.depth), "every weight needs a sum");
     dispatch(gradient.isa, OuterProducts { source, pixels, reads, gradient, sum });
 }
 
@@ -397,7 +399,7 @@ impl Panels {
         self.panels.last().map_or(0, |last| last.start + last.vectors * self.width) * depth
     }
 
-    /// From sums laid out in panels to rows of `columns` values; adds where `add`.
+    /// Copies sums laid out in panels to rows of `columns` values; adds to them if `add` is set.
     pub(crate) fn unpack(&self, sums: &[f32], depth: usize, rows: &mut [f32], add: bool) {
         for panel in &self.panels {
             let wide = panel.vectors * self.width;
@@ -422,7 +424,7 @@ struct OuterProducts<'a> {
     sum: &'a mut [f32],
 }
 
-/// Pixels whose values stay in the first-level cache while all weights pass.
+/// Pixels whose values stay in the first-level cache while all weights are processed.
 const CHUNK: usize = 96;
 
 impl Kernel for OuterProducts<'_> {
@@ -455,9 +457,9 @@ impl Kernel for OuterProducts<'_> {
 struct GradientTile<'a> {
     panel: &'a Panel,
     chunk: std::ops::Range<usize>,
-    /// From a pixel's starting point to the first of the values.
+    /// Offset from a pixel's starting point to the first of the values.
     offset: usize,
-    /// Where in the buffer the sums are.
+    /// Position of the sums in the buffer.
     sum: usize,
 }
 
@@ -467,7 +469,7 @@ impl OuterProducts<'_> {
     /// chunk is inside the pixels, `L` is what the panels were laid out for, and what [`outer_products`] checks holds.
     #[inline(always)]
     unsafe fn tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(&mut self, tile: &GradientTile<'_>) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let wide = VECTORS * L::WIDTH;
             let sum = self.sum.as_mut_ptr().add(tile.sum);

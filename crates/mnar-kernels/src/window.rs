@@ -1,15 +1,15 @@
 //! The arithmetic of sliding windows: which input pixels an output pixel sees.
 
-/// A convolution's geometry: volumes of depth × height × width, channels last. A flat image has depth 1.
+/// The geometry of a convolution: volumes of depth × height × width, channels last. A flat image has depth 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Input depth, height and width.
     pub input: [usize; 3],
     /// Kernel depth, height and width.
     pub kernel: [usize; 3],
-    /// Step of the window along each axis.
+    /// Stride of the window along each axis.
     pub stride: [usize; 3],
-    /// Zeros added on both sides of each axis.
+    /// Number of zeros added on both sides of each axis.
     pub padding: [usize; 3],
 }
 
@@ -29,7 +29,7 @@ impl Window {
         Self { input, kernel: [kernel; 3], stride: [stride; 3], padding: [padding; 3] }
     }
 
-    /// Does the kernel fit into the padded input, and does it move?
+    /// Whether the kernel fits into the padded input, and the stride is positive.
     pub fn is_valid(&self) -> bool {
         (0..3).all(|axis| {
             (1..=self.input[axis] + 2 * self.padding[axis]).contains(&self.kernel[axis]) && self.stride[axis] > 0
@@ -43,17 +43,17 @@ impl Window {
         })
     }
 
-    /// Pixels of one input image.
+    /// Number of pixels in an input image.
     pub fn input_pixels(&self) -> usize {
         self.input.iter().product()
     }
 
-    /// Pixels of one output image.
+    /// Number of pixels in an output image.
     pub fn output_pixels(&self) -> usize {
         self.output().iter().product()
     }
 
-    /// Pixels under the kernel.
+    /// Number of pixels under the kernel.
     pub fn kernel_pixels(&self) -> usize {
         self.kernel.iter().product()
     }

@@ -1,4 +1,4 @@
-//! Convolutions against sums over their definition, on every instruction set of this processor.
+//! Convolutions against their definition as sums, on every instruction set of this processor.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{available, close, near, random};
 use mnar_kernels::{Convolution, Window};
 use proptest::prelude::*;
 
-/// Calls `visit(output, input, weight)` with the places of the three factors of every term, channels aside.
+/// Calls `visit(output, input, weight)` with the positions of the three factors of every term, ignoring channels.
 fn terms(window: Window, mut visit: impl FnMut(usize, usize, usize)) {
     let ([id, ih, iw], [kd, kh, kw], [od, oh, ow]) = (window.input, window.kernel, window.output());
     for o in 0..od * oh * ow {
@@ -49,7 +49,8 @@ fn check(conv: Convolution, slope: f32) {
     for isa in available() {
         close(&conv.forward(isa, &x, &weight, Some(&bias), slope), &y, &format!("{isa} output"));
         close(&conv.input_gradient(isa, &dy, &weight), &dx, &format!("{isa} input gradient"));
-        // Sums of terms of either sign: their rounding grows with the root of their number, whatever is left of them.
+        // Sums of terms of either sign: their rounding error grows with the square root of their number, whatever
+        // remains after cancellation.
         let usual = ((images * window.output_pixels()) as f64).sqrt();
         near(&conv.weight_gradient(isa, &x, &dy), &dw, usual, &format!("{isa} weight gradient"));
     }

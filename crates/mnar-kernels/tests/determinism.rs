@@ -1,4 +1,4 @@
-//! The same bits, whatever the number of threads.
+//! The results have the same bits, whatever the number of threads.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! No kernel touches memory outside its arguments: they are placed against a page that may not be touched.
+//! No kernel accesses memory outside its arguments, which are placed next to an inaccessible page.
 #![cfg(unix)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{available, random};
 use mnar_kernels::{Convolution, Dense, Normalised, Pool, Window, moments};
 
-/// Values whose last (or first) one is next to a forbidden page.
+/// Values whose last (or first) one is next to an inaccessible page.
 struct Guarded {
     map: *mut libc::c_void,
     map_len: usize,
@@ -16,7 +16,8 @@ struct Guarded {
 
 impl Guarded {
     fn new(values: &[f32], at_end: bool) -> Self {
-        // SAFETY: an anonymous map of whole pages, of which the first and the last are closed; the values fit between.
+        // SAFETY: an anonymous map of whole pages, of which the first and the last are inaccessible; the values fit
+        // between.
         unsafe {
             let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
             let bytes = std::mem::size_of_val(values);

@@ -33,7 +33,7 @@ proptest! {
         }
         y.iter_mut().for_each(|y| *y *= if *y > 0.0 { 1.0 } else { f64::from(slope) });
         for isa in available() {
-            // Sums of terms of either sign: their rounding grows with the root of their number.
+            // Sums of terms of either sign: their rounding error grows with the square root of their number.
             let usual = |terms: usize| (terms as f64).sqrt();
             near(&layer.forward(isa, &x, &weight, Some(&bias), slope), &y, usual(inputs), &format!("{isa} output"));
             near(&layer.input_gradient(isa, &dy, &weight), &dx, usual(outputs), &format!("{isa} input gradient"));
@@ -69,7 +69,7 @@ proptest! {
                 f64::from(gamma[c]) / sd[c] * (through[i] - dbeta[c] / n - hat[i] * dgamma[c] / n)
             })
             .collect();
-        // A value within rounding of the rectifier's corner may fall on either side of it.
+        // A value within rounding of the rectifier's kink may fall on either side of it.
         let corner = before.iter().any(|y| y.abs() < 1e-4);
         for isa in available() {
             let (our_mean, our_var) = moments(isa, &x, channels);
@@ -81,7 +81,8 @@ proptest! {
             let gradients = ours.backward(isa, &dy);
             if !corner {
                 close(&gradients.x, &dx, &format!("{isa} input gradient"));
-                // Sums of n terms of either sign: their rounding grows with √n, whatever is left of them.
+                // Sums of n terms of either sign: their rounding error grows with √n, whatever remains after
+                // cancellation.
                 near(&gradients.gamma, &dgamma, n.sqrt(), &format!("{isa} gamma gradient"));
                 near(&gradients.beta, &dbeta, n.sqrt(), &format!("{isa} beta gradient"));
             }
@@ -149,7 +150,7 @@ fn rectifiers() {
     }
 }
 
-/// A diverged network must be seen, not be hidden by a maximum or a rectifier.
+/// A diverged network must be noticed, not hidden by a maximum or a rectifier.
 #[test]
 fn not_a_number_stays() {
     let pool = Pool { input: [1, 2, 2], side: [1, 2, 2], channels: 1 };

@@ -11,11 +11,11 @@ use mnar_report::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// All but the tensors.
+/// Everything except the tensors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Progress {
     pub(crate) step: u64,
-    /// Σ of the risks of the epoch's batches so far.
+    /// Sum of the risks of the epoch's batches so far.
     pub(crate) epoch_loss: f64,
     pub(crate) mechanism: Mechanism,
     pub(crate) history: Vec<EpochRecord>,
@@ -76,7 +76,7 @@ impl Checkpoint {
         let (tensors, text) = storage::read(path)?;
         let bad = |what: String| TrainError::BadFile { path: path.to_owned(), what };
         let progress: Progress =
-            serde_json::from_str(&text).map_err(|error| bad(format!("is no checkpoint: {error}")))?;
+            serde_json::from_str(&text).map_err(|error| bad(format!("is not a checkpoint: {error}")))?;
         let mut network = Vec::new();
         let mut lists: [Vec<(usize, Vec<f32>)>; 4] = Default::default();
         for tensor in tensors {
@@ -96,7 +96,7 @@ impl Checkpoint {
         Ok(Self { network, optimiser, chosen: (!chosen.is_empty()).then_some(chosen), progress })
     }
 
-    /// Is it this run's?
+    /// Checks that the checkpoint belongs to this run.
     pub(crate) fn check(&self, fingerprint: String, path: &Path) -> Result<(), TrainError> {
         if self.progress.fingerprint == fingerprint {
             return Ok(());

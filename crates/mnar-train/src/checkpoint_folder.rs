@@ -1,17 +1,17 @@
-//! The checkpoints of a run: one file a stage.
+//! The checkpoints of a run: one file per stage.
 
 use crate::error::TrainError;
 use crate::trainer::CheckpointPlan;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// `checkpoints/` in a run folder.
+/// The folder `checkpoints/` of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     folder: PathBuf,
 }
 
-/// At most so much work is lost when a run is killed.
+/// At most this much work is lost when a run is killed.
 const EVERY: Duration = Duration::from_secs(20);
 
 impl Checkpoints {
@@ -27,7 +27,7 @@ impl Checkpoints {
         CheckpointPlan { path, every: every.map_or(EVERY, Duration::from_secs_f64) }
     }
 
-    /// The run is complete: its state is of no more use.
+    /// Removes the checkpoints of a complete run, which no longer needs them.
     pub(crate) fn remove(&self) -> Result<(), TrainError> {
         std::fs::remove_dir_all(&self.folder).map_err(TrainError::io(&self.folder))
     }

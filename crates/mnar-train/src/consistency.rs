@@ -1,48 +1,49 @@
 //! Consistency methods: losses that need no label.
 //!
-//! A method gives one loss a row and never sees which rows are labelled, their labels, or the mechanism. So whatever
-//! it is, [`loss::ssl_risk`](crate::loss::ssl_risk) debiases it: "any semi-supervised method" holds by type.
+//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So
+//! [`loss::ssl_risk`](crate::loss::ssl_risk) debiases any method: the type guarantees "any semi-supervised method".
 
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Int, Tensor};
 
-/// Logits of the same rows, seen in different ways.
+/// Logits of the same rows under different views.
 #[derive(Clone, Debug)]
 pub struct Views {
-    /// Weakly augmented; plain for tables.
+    /// The weakly augmented rows; for tables, the plain rows.
     pub weak: Tensor<2>,
-    /// Strongly augmented, where the method asks for it. Tables have no augmentation: the plain rows.
+    /// The strongly augmented rows, where the method asks for them. Tables have no augmentation: for them, the plain
+    /// rows.
     pub strong: Option<Tensor<2>>,
-    /// The averaged weights' logits of the weak view, without gradient, where the method asks for it.
+    /// Logits of the weak view from the averaged weights, without gradient, where the method asks for them.
     pub teacher: Option<Tensor<2>>,
-    /// What another model makes of the rows, probabilities, where the method asks for it.
+    /// Probabilities of the rows according to another model, where the method asks for them.
     pub targets: Option<Tensor<2>>,
-    /// The confidence a class must reach to be taken for a label, K numbers.
+    /// The confidence at which a class is accepted as a pseudo-label, K numbers.
     pub thresholds: Tensor<1>,
 }
 
-/// Which views a method looks at, beside the weak one.
+/// Which views a method uses besides the weak one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The strongly augmented view.
     pub strong: bool,
-    /// The averaged weights.
+    /// The logits of the averaged weights.
     pub teacher: bool,
-    /// Probabilities by another model ([`Job::targets`](crate::Job::targets)).
+    /// Probabilities from another model ([`Job::targets`](crate::Job::targets)).
     pub targets: bool,
 }
 
-/// A loss of rows whose labels are not looked at.
+/// A loss that does not look at labels.
 pub trait Consistency: Send + Sync {
-    /// For reports.
+    /// The name of the method, for reports.
     fn name(&self) -> &str;
 
-    /// Which views it looks at.
+    /// Which views the method uses.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// One loss a row, not reduced.
+    /// One loss per row, not reduced.
     fn loss(&self, views: &Views) -> Tensor<1>;
 }
 
@@ -61,7 +62,7 @@ impl Consistency for Entropy {
     }
 }
 
-/// Cross-entropy with the most likely class as label, where it is likely enough.
+/// Cross-entropy with the most likely class as the label, where it is likely enough.
 #[derive(Clone, Copy, Debug)]
 pub struct PseudoLabels;
 
@@ -75,7 +76,7 @@ impl Consistency for PseudoLabels {
     }
 }
 
-/// Cross-entropy with the probabilities that another model gives: an unknown label is replaced by what is known of it.
+/// Cross-entropy with the probabilities given by another model: an unknown label is replaced by what is known about it.
 ///
 /// The other model must not have seen the label of the row, or the loss depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +98,7 @@ impl Consistency for Imputation {
     }
 }
 
-/// Pseudo-labels of the weak view, learnt on the strong one.
+/// Pseudo-labels from the weak view, learnt on the strong view.
 #[derive(Clone, Copy, Debug)]
 pub struct FixMatch;
 
@@ -116,7 +117,8 @@ impl Consistency for FixMatch {
     }
 }
 
-/// −log p(ŷ|x) of `student`, ŷ the top class of `teacher`, 0 where the teacher is less sure than ŷ's threshold.
+/// −log p(ŷ|x) of `student`, where ŷ is the top class of `teacher`; 0 where the teacher's confidence is below ŷ's
+/// threshold.
 pub fn imitate(teacher: Tensor<2>, student: Tensor<2>, thresholds: &Tensor<1>) -> Tensor<1> {
     let (confidence, class) = softmax(teacher.detach(), 1).max_dim_with_indices(1);
     let class: Tensor<1, Int> = class.squeeze_dim(1);

@@ -7,25 +7,25 @@ use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How raw inputs become numbers near 0: learnt on all rows, saved with the model.
+/// How raw inputs become numbers near 0: learnt from all rows, saved with the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Encoding {
     /// Columns of a table.
     Table(TableEncoder),
-    /// Pixels.
+    /// Pixels of images.
     Images {
         /// The shape of an image.
         shape: ImageShape,
-        /// (pixel/255 − mean)/sd, one mean and sd a channel.
+        /// Means in (pixel/255 − mean)/sd, one per channel.
         mean: Vec<f32>,
-        /// See `mean`.
+        /// Standard deviations, one per channel.
         sd: Vec<f32>,
     },
 }
 
 impl Encoding {
-    /// Learns the scaling of these rows, labelled or not.
+    /// Learns the scaling from these rows, labelled or not.
     pub fn learn(inputs: &Inputs) -> Result<Self, TrainError> {
         Ok(match inputs {
             Inputs::Table(table) => Self::Table(TableEncoder::fit(table)?),
@@ -52,7 +52,7 @@ impl Encoding {
         })
     }
 
-    /// What a network takes.
+    /// The shape of the network's input.
     pub fn shape(&self) -> InputShape {
         match self {
             Self::Table(encoder) => InputShape::Row(encoder.width()),
@@ -65,14 +65,14 @@ impl Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputShape {
-    /// So many numbers.
+    /// A row of this many numbers.
     Row(usize),
     /// An image, channels last.
     Image(ImageShape),
 }
 
 impl InputShape {
-    /// Numbers of one input.
+    /// Number of values in one input.
     pub fn width(self) -> usize {
         match self {
             Self::Row(width) => width,
@@ -90,26 +90,26 @@ pub enum Examples {
     Images {
         /// The images.
         images: Images,
-        /// One a channel.
+        /// Means, one per channel.
         mean: Vec<f32>,
-        /// One a channel.
+        /// Standard deviations, one per channel.
         sd: Vec<f32>,
     },
 }
 
-/// How a batch is altered on its way to the network.
+/// How a batch is altered before it reaches the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Not at all.
+    /// Unaltered.
     Plain,
-    /// Flips and shifts.
+    /// Mirrors and shifts.
     Weak,
     /// RandAugment and cutout.
     Strong,
 }
 
 impl Examples {
-    /// A table that is encoded already.
+    /// A table that is already encoded.
     pub fn from_rows(rows: ArrayView2<'_, f64>) -> Self {
         Self::Table(rows.mapv(|value| value as f32))
     }
@@ -122,7 +122,7 @@ impl Examples {
         }
     }
 
-    /// Are there none?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,7 +135,7 @@ impl Examples {
         }
     }
 
-    /// Appends these rows to `batch`, one after the other. Tables have no views: they stay as they are.
+    /// Appends these rows to `batch`, one after the other. Tables have no views: their rows stay as they are.
     pub fn gather(&self, rows: &[usize], view: View, augment: Option<&Augment>, draw: Draw, batch: &mut Vec<f32>) {
         let start = batch.len();
         match self {
@@ -168,18 +168,18 @@ impl Examples {
     }
 }
 
-/// Names a draw of augmentations: the same draw gives the same pictures, whatever was drawn before.
+/// Identifies a draw of augmentations: the same draw gives the same images, whatever was drawn before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
-    /// Of the run and the view.
+    /// Seed of the run and the view.
     pub seed: u64,
-    /// Of the batch.
+    /// Step of the batch.
     pub step: u64,
 }
 
 fn channel_moments(images: &Images) -> (Vec<f32>, Vec<f32>) {
     let channels = images.shape().channels;
-    // Whole numbers, so the sums are exact in any order: 255² · 10^13 pixels fit.
+    // Integers, so the sums are exact in any order: 255² · 10^13 pixels fit.
     let (sum, squares) = (0..images.len())
         .into_par_iter()
         .fold(
@@ -204,7 +204,7 @@ fn channel_moments(images: &Images) -> (Vec<f32>, Vec<f32>) {
         );
     let count = (images.len() * images.shape().len() / channels).max(1) as f64;
     let mean: Vec<f64> = sum.iter().map(|&sum| sum as f64 / count).collect();
-    // One grey level at least: a channel of one value stays 0 instead of becoming infinite.
+    // At least one grey level: a channel with a single value stays 0 instead of becoming infinite.
     let sd = squares.iter().zip(&mean).map(|(&squares, mean)| (squares as f64 / count - mean * mean).max(1.0).sqrt());
     let sd = sd.map(|sd| (sd / 255.0) as f32).collect();
     (mean.into_iter().map(|mean| (mean / 255.0) as f32).collect(), sd)

@@ -1,15 +1,15 @@
-//! The one place where weights meet losses.
+//! The one place where losses are weighted.
 //!
-//! Every risk is written for a batch of labelled rows and a batch of unlabelled rows, each drawn from its own set, and
-//! is in expectation over the batches the risk of the whole data set: means are multiplied by the sets' *true* shares
-//! n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
+//! Every risk is computed from a batch of labelled rows and a batch of unlabelled rows, each drawn from its own set,
+//! and its expectation over the batches is the risk of the whole data set: means are multiplied by the sets' *true*
+//! shares n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
 
 use crate::mechanism::tensor;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// −log p(y|x), one a row.
+/// −log p(y|x), one value per row.
 pub fn cross_entropy(logits: Tensor<2>, y: Tensor<1, Int>) -> Tensor<1> {
     log_softmax(logits, 1).gather(1, y.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
@@ -20,19 +20,19 @@ pub struct Losses {
     pub ell: Tensor<1>,
     /// The labels of these rows.
     pub y: Tensor<1, Int>,
-    /// The unlabelled loss of the labelled and of the unlabelled rows, where the method has one.
+    /// The unlabelled loss of the labelled and of the unlabelled rows, if the method has one.
     pub h: Option<(Tensor<1>, Tensor<1>)>,
 }
 
-/// How labelled and unlabelled rows share the whole data set.
+/// The shares of labelled and unlabelled rows in the whole data set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetShares {
-    /// n_l/n.
+    /// n_l/n, the share of labelled rows.
     pub labelled: f64,
 }
 
 impl SetShares {
-    /// n_u/n.
+    /// n_u/n, the share of unlabelled rows.
     pub fn unlabelled(self) -> f64 {
         1.0 - self.labelled
     }
@@ -40,29 +40,30 @@ impl SetShares {
 
 /// How a labelled row is weighted.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // one a step
+#[allow(clippy::large_enum_variant)] // one per step
 pub enum Weighting {
-    /// Every labelled row alike, as if labels were missing at random (eq:estimatorclassical).
+    /// All labelled rows alike, as if labels were missing completely at random (the classical SSL risk).
     Classical,
-    /// By 1/phi of its class (eq:drclassical); where phi depends on theta, so does this tensor.
+    /// By 1/phi of the row's class (the debiased SSL risk); where phi depends on theta, so does this tensor.
     Propensity(Tensor<1>),
 }
 
-/// Ways to trade a little bias of the weights for variance. None is used unless asked for, and results name it.
+/// Ways to trade a little bias of the weights for less variance. None is used unless requested, and results name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stabiliser {
     /// The weights as they are.
     #[default]
     Exact,
-    /// 1/phi at most this many times n/n_l.
+    /// 1/phi is at most this many times n/n_l.
     Clip(f64),
-    /// 1/phi divided by its mean over the labelled rows of the *data set*, times n/n_l: Σ r/phi = n holds exactly.
+    /// 1/phi is divided by its mean over the labelled rows of the *data set* and multiplied by n/n_l: Σ r/phi = n holds
+    /// exactly.
     SelfNormalised,
 }
 
 impl Stabiliser {
-    /// Applies to 1/phi, given the label counts' shares of the labelled rows.
+    /// Stabilises 1/phi, given the class shares among the labelled rows.
     pub fn apply(self, inverse_phi: Tensor<1>, labelled_shares: Tensor<1>, shares: SetShares) -> Tensor<1> {
         match self {
             Self::Exact => inverse_phi,
@@ -75,12 +76,12 @@ impl Stabiliser {
     }
 }
 
-/// eq:drclassical on a batch: with w = 1/phi_y
+/// The debiased SSL risk on a batch: with w = 1/phi_y
 ///
 /// n_l/n · mean over labelled rows of (w ℓ + λ (1 − w) h) + λ · n_u/n · mean over unlabelled rows of h,
 ///
-/// since −(r − phi)/phi is 1 − w for a labelled row and 1 for an unlabelled one. [`Weighting::Classical`] gives
-/// eq:estimatorclassical, mean ℓ + λ mean h.
+/// since −(r − phi)/phi is 1 − w for a labelled row and 1 for an unlabelled one. [`Weighting::Classical`] gives the
+/// classical SSL risk, mean ℓ + λ mean h.
 pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetShares) -> Tensor<1> {
     let Losses { ell, y, h } = losses;
     match weighting {
@@ -105,8 +106,8 @@ pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetS
     }
 }
 
-/// The observed negative log-likelihood (eq:loglikeli) on a batch, as a mean over all rows:
-/// −log phi_y − log p(y|x) for a labelled row, −log Σ_k (1 − phi_k) p(k|x) for an unlabelled one.
+/// The observed negative log-likelihood on a batch, as a mean over all rows: −log phi_y − log p(y|x) for a labelled
+/// row, −log Σ_k (1 − phi_k) p(k|x) for an unlabelled one.
 pub fn observed_likelihood(
     labelled: Tensor<2>,
     y: Tensor<1, Int>,
@@ -116,7 +117,7 @@ pub fn observed_likelihood(
 ) -> Tensor<1> {
     let log_phi = phi.clone().log().gather(0, y.clone());
     let labelled = (cross_entropy(labelled, y) - log_phi).mean();
-    // log Σ exp(log p + log(1 − phi)); a class that is always labelled adds nothing.
+    // log Σ exp(log p + log(1 − phi)); a class that is always labelled contributes nothing.
     let hidden = phi.neg().add_scalar(1.0).clamp_min(1e-12).log();
     let joint = log_softmax(unlabelled, 1) + hidden.unsqueeze();
     let top = joint.clone().detach().max_dim(1);
@@ -124,8 +125,8 @@ pub fn observed_likelihood(
     labelled.mul_scalar(shares.labelled) + unlabelled.mul_scalar(shares.unlabelled())
 }
 
-/// The smallest 1 − phi that is believed: rows of a class that is always labelled are never unlabelled, but a phi of 1 is
-/// an estimate.
+/// The smallest 1 − phi that is trusted: rows of a class that is always labelled are never unlabelled, but a phi of 1
+/// is only an estimate.
 const SMALLEST_SHARE: f64 = 1e-3;
 
 /// Logits of p(y | x, r) from those of p(y | x): p(y | x, r = 1) ∝ phi_y p(y | x) and p(y | x, r = 0) ∝ (1 − phi_y)

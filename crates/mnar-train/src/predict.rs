@@ -5,10 +5,10 @@ use crate::model::Classifier;
 use burn::tensor::{Device, Tensor, TensorData};
 use ndarray::Array2;
 
-/// Rows a batch: large enough to be fast, small enough to keep memory flat.
+/// Rows per batch: large enough to be fast, small enough to keep memory use flat.
 const BATCH: usize = 512;
 
-/// Logits of these rows, one row each. The network must be without gradients ([`burn::module::Module::valid`]).
+/// Logits of these rows, one row each. The network must not track gradients ([`burn::module::Module::valid`]).
 pub fn logits<M: Classifier>(network: &M, examples: &Examples, rows: &[usize]) -> Array2<f64> {
     let device = network.devices().first().cloned().unwrap_or_else(Device::flex);
     let width = examples.shape().width();
@@ -21,5 +21,5 @@ pub fn logits<M: Classifier>(network: &M, examples: &Examples, rows: &[usize]) -
         scores.extend(network.forward(x).into_data().iter::<f32>().map(f64::from));
     }
     let classes = if rows.is_empty() { 0 } else { scores.len() / rows.len() };
-    Array2::from_shape_vec((rows.len(), classes), scores).expect("K scores a row")
+    Array2::from_shape_vec((rows.len(), classes), scores).expect("K scores per row")
 }

@@ -12,26 +12,26 @@ use std::path::Path;
 const WEIGHTS: &str = "weights.safetensors";
 const DESCRIPTION: &str = "model.json";
 
-/// What a model is, beside its weights.
+/// The description of a model: everything but its weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelDescription {
     /// The version of mnar that wrote it.
     pub version: String,
     /// The network.
     pub architecture: Architecture,
-    /// What it takes.
+    /// The shape of its input.
     pub input: InputShape,
     /// The classes, in the order of its outputs.
     pub classes: Vec<String>,
     /// P(labelled | class), for the posterior of an unlabelled row.
     pub phi: Vec<f64>,
-    /// Logits are divided by this before the softmax.
+    /// The temperature by which logits are divided before the softmax.
     pub temperature: f64,
-    /// From raw inputs to numbers.
+    /// How raw inputs become numbers.
     pub encoding: Encoding,
 }
 
-/// Writes a model into a folder, which is made if it is not there.
+/// Writes a model into a folder, which is created if it does not exist.
 pub fn save_model(folder: &Path, network: &Network, description: &ModelDescription) -> Result<(), TrainError> {
     std::fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
     let text = to_json(description, folder)?;
@@ -51,7 +51,7 @@ pub fn load_model(folder: &Path, device: &Device) -> Result<(Network, ModelDescr
     Ok((parameters::import(network, &tensors, &weights)?, description))
 }
 
-/// Writes a text file that appears whole or not at all.
+/// Writes a text file completely or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), TrainError> {
     Ok(AtomicFile::write_text(path, text)?)
 }

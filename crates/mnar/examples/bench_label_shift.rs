@@ -1,5 +1,5 @@
 //! Times the label-shift estimate on a table in memory: `bench_label_shift POSTERIORS.npy LABELS.npy [REPEATS]`.
-//! Labels are integers, -1 where missing. Prints JSON; `bench/emq.py` runs it beside QuaPy.
+//! Labels are integers, -1 where missing. Prints JSON; `bench/emq.py` runs it alongside QuaPy.
 
 use mnar::estimate::{Estimator, LabelShift, Stop};
 use mnar::rows::Sums;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A table that notes how long each walk over it took: the tally, the sampled start, the full passes.
+/// A table that records how long each pass over it took: the tally, the sampled start, the full passes.
 struct Timed<'a> {
     sample: Sample<'a>,
     seconds: Mutex<Vec<f64>>,
@@ -91,7 +91,7 @@ impl Rows for Timed<'_> {
     }
 }
 
-/// Reads every number once, on all cores: the floor for one pass.
+/// Reads every number once, on all cores: a lower bound for the time of one pass.
 fn stream(posteriors: &Posteriors) -> f64 {
     let sum = |part: &[f64]| {
         let mut lanes = [0.0; 16];

@@ -2,9 +2,9 @@
 //! seen: s'(k|x) ∝ exp(a log s(k|x) + b_k).
 //!
 //! Calibration is what makes label-shift estimates accurate: on MNIST S2 (softmax regression on pixels) it lowers the
-//! error of phi from 0.0088 to 0.0027. But with few labels a class, free biases drive rare classes' phi to 1, so the
-//! biases are shrunk: b_k ~ N(0, tau²), with tau² learnt from the data (type-II maximum likelihood in the Laplace
-//! approximation) unless given.
+//! error of phi from 0.0088 to 0.0027. But with few labels per class, free biases drive the phi of rare classes to 1,
+//! so the biases are shrunk: b_k ~ N(0, tau²), with tau² learnt from the data (type-II maximum likelihood in the
+//! Laplace approximation) unless given.
 
 use crate::error::Error;
 use crate::mixture::add_to;
@@ -15,16 +15,16 @@ use ndarray::{Array2, ShapeBuilder};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Probabilities below this enter as this: log 0 has no scale.
+/// Smaller probabilities are raised to this value, since log 0 is not finite.
 pub const FLOOR: f64 = 1e-12;
 
-/// How much the biases are pulled to 0 and the temperature to 1.
+/// How strongly the biases are shrunk to 0 and the temperature to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Shrinkage {
     /// The precision of the biases is learnt from the data.
     #[default]
     Learnt,
-    /// (bias/2) Σ b_k² + (temperature/2) (a − 1)² is added to the summed log-loss. Zero biases mean none.
+    /// (bias/2) Σ b_k² + (temperature/2) (a − 1)² is added to the summed log-loss. A precision of 0 means no shrinkage.
     Fixed {
         /// Precision of the biases.
         bias: f64,
@@ -36,9 +36,9 @@ pub enum Shrinkage {
 /// Settings of the calibration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// How much to shrink.
+    /// How strongly to shrink.
     pub shrinkage: Shrinkage,
-    /// Up to this many classes the biases are fitted (a (K+1)² matrix); above, the temperature only.
+    /// Up to this many classes the biases are fitted (a (K+1)² matrix); above it, only the temperature.
     pub full_matrix_classes: usize,
 }
 
@@ -48,42 +48,42 @@ impl Default for Calibration {
     }
 }
 
-/// Fitted calibration, with what it did on the labelled rows it was fitted on.
+/// A fitted calibration, with its effect on the labelled rows it was fitted on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bcts {
     /// a, the inverse temperature.
     pub inverse_temperature: f64,
-    /// b, one bias a class.
+    /// b, one bias per class.
     pub biases: Vec<f64>,
     /// Precision 1/tau² the biases were shrunk with; infinite where they were not fitted.
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub bias_precision: f64,
-    /// Expected calibration error of the most probable class before.
+    /// Expected calibration error of the most probable class before calibration.
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ece_before: f64,
-    /// The same after.
+    /// Expected calibration error after calibration.
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub ece_after: f64,
-    /// Mean log-loss on the labelled rows before.
+    /// Mean log-loss on the labelled rows before calibration.
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub log_loss_before: f64,
-    /// The same after.
+    /// Mean log-loss after calibration.
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub log_loss_after: f64,
-    /// Did Newton's method converge?
+    /// Whether Newton's method converged.
     pub converged: bool,
 }
 
-/// Biases this tight (standard deviation 0.01) are no biases.
+/// Biases this tight (standard deviation 0.01) are as good as zero.
 const MAX_LEARNT_PRECISION: f64 = 1e4;
 
-/// A weak pull of the temperature to 1 where the shrinkage is learnt: a separable fold must not send it to infinity.
+/// Weak shrinkage of the temperature to 1 where the precision is learnt: a separable fold must not send it to infinity.
 const LEARNT_TEMPERATURE_PRECISION: f64 = 1.0;
 
 impl Calibration {
@@ -95,7 +95,7 @@ impl Calibration {
                 method: "calibration on labelled rows",
                 needed: PosteriorKind::Labelled.name(),
                 given: rows.kind().name(),
-                hint: "labelled rows say nothing direct about the population posterior; leave it as it is",
+                hint: "labelled rows carry no direct information about the population posterior; leave it uncalibrated",
             });
         }
         let with_biases = k <= self.full_matrix_classes;
@@ -140,10 +140,10 @@ impl Calibration {
             let change = step.iter().fold(0.0f64, |max, s| max.max((length * s).abs()));
             (a, b, sums) = (trial_a, trial_b, trial);
             let mut precision_change = 0.0;
-            // The precision need only be right to a few per cent, and settles long before that many steps.
+            // The precision only needs to be right to a few per cent, and settles well within these steps.
             if learn && iteration < 30 {
-                // MacKay's fixed point: Σ b² = γ/precision with γ the number of directions, of the K − 1 that the
-                // likelihood can see, that the labels and not the prior determine.
+                // MacKay's fixed point: Σ b² = γ/precision, where γ counts the directions, among the K − 1 that the
+                // likelihood can see, that are determined by the labels and not by the prior.
                 let (_, hessian) = sums.penalised(a, &b, bias_precision, temperature_precision);
                 let prior_share = match hessian.try_inverse() {
                     Some(inverse) => bias_precision * (1..=k).map(|j| inverse[(j, j)]).sum::<f64>(),
@@ -174,7 +174,7 @@ impl Calibration {
 }
 
 fn solve(hessian: &DMatrix<f64>, gradient: &DVector<f64>) -> Option<DVector<f64>> {
-    // Unpenalised biases leave the constant shift flat: a hair of ridge picks the shortest step.
+    // Unpenalised biases leave the constant shift undetermined: a tiny ridge picks the shortest step.
     let mut damped = hessian.clone();
     let ridge = 1e-12 * hessian.diagonal().max().max(1.0);
     for j in 0..damped.nrows() {
@@ -223,7 +223,7 @@ impl Bcts {
     }
 }
 
-/// Rows seen through a calibration, row by row as they are walked over: for tables that do not fit in memory.
+/// Rows seen through a calibration that is applied as they are read: for tables that do not fit in memory.
 pub struct Calibrated<'a, R> {
     /// The rows.
     pub rows: &'a R,

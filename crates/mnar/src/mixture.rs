@@ -1,16 +1,16 @@
-//! The one sum both likelihoods rest on, Σ_{i∈U} log(v·s_i): with v = w it is the label-shift likelihood, with
-//! v = 1 − phi and s = p the unlabelled part of eq:loglikeli. Several rows at a time, on whatever vectors the
-//! processor has.
+//! The sum both likelihoods rest on, Σ_{i∈U} log(v·s_i): with v = w it is the label-shift likelihood, with v = 1 − phi
+//! and s = p the unlabelled part of the observed likelihood. Several rows are processed at a time, with whatever vector
+//! instructions the processor has.
 
 use crate::rows::{Block, Sums};
 use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
 use std::sync::Arc;
 
-/// Rows handled at a time: a tile of K = 10 classes is 10 KB, well inside the first-level cache.
+/// Rows processed at a time: a tile of K = 10 classes is 10 KB, well inside the first-level cache.
 const TILE: usize = 128;
 
-/// Vectors handled together; the tile is a multiple of it for any vector of up to 32 numbers.
+/// Vectors processed together; the tile is a multiple of it for any vector of up to 32 numbers.
 const UNROLL: usize = 4;
 
 /// Value, gradient and negated Hessian of Σ_{i∈U} log(v·s_i).
@@ -18,9 +18,9 @@ const UNROLL: usize = 4;
 pub(crate) struct LogMixture {
     v: Arc<[f64]>,
     with_hessian: bool,
-    /// Only every `every`-th tile is added: a sample for the first steps.
+    /// Only every `every`-th tile is added: a sample for the first steps of the solver.
     every: usize,
-    /// The weight of the rows added.
+    /// Total weight of the rows added.
     pub(crate) rows: f64,
     /// Σ log(v·s_i).
     pub(crate) value: f64,
@@ -50,7 +50,7 @@ impl LogMixture {
         self
     }
 
-    /// Multiplies all sums, to make those of a sample stand for all rows.
+    /// Multiplies all sums, so that those of a sample stand for all rows.
     pub(crate) fn scale(&mut self, factor: f64) {
         self.value *= factor;
         self.gradient.iter_mut().chain(&mut self.hessian).for_each(|sum| *sum *= factor);
@@ -105,8 +105,8 @@ impl LogMixture {
         work: &mut Work<S>,
     ) {
         let k = columns.len();
-        // 1 for rows that count, 0 for labelled rows and the padding; and the root of their weight, which the Hessian
-        // needs twice and the gradient as its square.
+        // 1 for rows that count, 0 for labelled rows and for padding; and the square root of their weight, which enters
+        // the Hessian twice and the gradient as its square.
         let mut counts = [0.0; TILE];
         for (counts, label) in counts.iter_mut().zip(&block.labels[start..start + m]) {
             *counts = f64::from(u8::from(label.is_none()));
@@ -123,7 +123,7 @@ impl LogMixture {
         let (mut low, mut high, mut product) = (simd.splat_f64s(f64::MAX), simd.splat_f64s(0.0), one);
         let (counts_v, root_v) = (S::as_simd_f64s(&counts).0, S::as_simd_f64s(&root_weight).0);
         let mixtures_v = S::as_mut_simd_f64s(&mut mixtures).0;
-        // Four vectors at a time, so that one's additions fill the waits of the others.
+        // Four vectors at a time, so that the additions of one hide the latency of the others.
         for i in (0..counts_v.len()).step_by(UNROLL) {
             let mut mixture = [simd.splat_f64s(0.0); UNROLL];
             for (column, v) in columns.iter().zip(&work.v) {
@@ -135,7 +135,7 @@ impl LogMixture {
             let (counts, root) = (&counts_v[i..i + UNROLL], &root_v[i..i + UNROLL]);
             let mut factor = mixture;
             for u in 0..UNROLL {
-                // A mixture of 1 keeps the logarithm of a row that does not count at zero.
+                // Rows that do not count get a mixture of 1, whose logarithm is zero.
                 mixture[u] = simd.mul_add_e_f64s(mixture[u], counts[u], simd.sub_f64s(one, counts[u]));
                 low = simd.min_f64s(low, mixture[u]);
                 high = simd.max_f64s(high, mixture[u]);
@@ -172,7 +172,7 @@ impl LogMixture {
             let scaled = &work.scaled;
             for a in (0..k).step_by(2) {
                 for b in (0..=a).step_by(2) {
-                    // Two by two, so that every load serves two products. Entries above the diagonal are not read.
+                    // Two by two, so that every load serves two products. Entries above the diagonal are never read.
                     let (a1, b1) = ((a + 1).min(k - 1), (b + 1).min(k - 1));
                     let products = dots(simd, &scaled[a], &scaled[a1], &scaled[b], &scaled[b1]);
                     self.hessian[a * k + b] += products[0];
@@ -191,15 +191,15 @@ impl LogMixture {
     }
 }
 
-/// What a walk over the tiles of a block carries along.
+/// Working memory of a pass over the tiles of a block.
 struct Work<S: Simd> {
     v: Vec<S::f64s>,
     gradient: Vec<S::f64s>,
-    /// √weight · s / (v·s), one tile a class.
+    /// √weight · s / (v·s), one tile per class.
     scaled: Vec<[f64; TILE]>,
 }
 
-/// One block to add, compiled once for each instruction set and chosen at run time.
+/// Adds one block, compiled once per instruction set and dispatched at run time.
 struct AddBlock<'a, 'b> {
     sums: &'a mut LogMixture,
     block: &'a Block<'b>,
@@ -248,8 +248,8 @@ fn dots<S: Simd>(simd: S, a: &[f64; TILE], a1: &[f64; TILE], b: &[f64; TILE], b1
     [ab, ab1, a1b, a1b1].map(|sum| simd.reduce_sum_f64s(sum))
 }
 
-/// Σ log x over a tile: the logarithm of the products lane by lane, as long as those cannot leave the range of f64
-/// (with four lanes, 32 factors above 1.8e-9), one by one otherwise.
+/// Σ log x over a tile: the logarithm of the lane-wise products as long as those cannot leave the range of f64 (with
+/// four lanes, 32 factors above 1.8e-9), one logarithm per value otherwise.
 #[inline(always)]
 fn sum_of_logs<S: Simd>(_: S, x: &[f64; TILE], products: S::f64s, low: f64, high: f64) -> f64 {
     let lanes = size_of::<S::f64s>() / size_of::<f64>();
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// 1e-40 to the power of 32 is no f64; the rows are then summed one by one.
+    /// 1e-40 to the power of 32 is not representable as f64; the logarithms are then summed one by one.
     #[test]
     fn products_that_would_underflow_are_summed_one_by_one() {
         let (p, y) = table(1000, 3, 0.1);

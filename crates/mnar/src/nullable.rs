@@ -1,19 +1,19 @@
-//! JSON has no NaN: serde writes it as null, and these read it back.
+//! JSON has no NaN: serde writes it as null, and these functions read it back.
 
 use serde::{Deserialize, Deserializer};
 
-/// Where null stands for NaN.
+/// Reads a number; null stands for NaN.
 pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(or_nan(Option::deserialize(deserializer)?))
 }
 
-/// Of which some may be null.
+/// Reads a list of numbers, some of which may be null.
 pub fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<f64>>, D::Error> {
     let numbers = Option::<Vec<Option<f64>>>::deserialize(deserializer)?;
     Ok(numbers.map(|numbers| numbers.into_iter().map(or_nan).collect()))
 }
 
-/// Of which some ends may be null.
+/// Reads a list of intervals, some of whose ends may be null.
 pub fn intervals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<(f64, f64)>>, D::Error> {
     let intervals = Option::<Vec<(Option<f64>, Option<f64>)>>::deserialize(deserializer)?;
     Ok(intervals.map(|all| all.into_iter().map(|(low, high)| (or_nan(low), or_nan(high))).collect()))

@@ -1,11 +1,11 @@
-//! Risk weights: inverse propensity weighting (eq:IPWestimatorMNAR) and its form for any semi-supervised loss
-//! (eq:drclassical). Weights are exact; they are never renormalised per batch, which would bias the risk again.
+//! Risk weights: inverse propensity weighting (the IPW risk) and its extension to any semi-supervised loss (the
+//! debiased SSL risk). Weights are exact; they are never renormalised per batch, which would bias the risk again.
 
 use crate::error::Error;
 use crate::labels::Class;
 use crate::phi::Phi;
 
-/// The factors that multiply a row's losses in n·R̂ of eq:drclassical.
+/// The factors that multiply a row's losses in n·R̂, with R̂ the debiased SSL risk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RiskWeights {
     /// 1/phi_k: factor of the labelled loss of a row labelled k.
@@ -45,7 +45,7 @@ impl RiskWeights {
     }
 }
 
-/// eq:IPWestimatorMNAR: (1/n) Σ r_i ℓ_i / phi_{y_i}. `losses` has one entry a row; those of unlabelled rows are not read.
+/// The IPW risk, (1/n) Σ r_i ℓ_i / phi_{y_i}. `losses` has one entry per row; those of unlabelled rows are not read.
 pub fn ipw_risk(losses: &[f64], labels: &[Option<Class>], phi: &Phi) -> Result<f64, Error> {
     check_length("the list of losses", losses.len(), labels.len())?;
     let weights = RiskWeights::new(phi);
@@ -58,8 +58,8 @@ pub fn ipw_risk(losses: &[f64], labels: &[Option<Class>], phi: &Phi) -> Result<f
     Ok(sum / labels.len() as f64)
 }
 
-/// eq:drclassical: the risk above minus (lambda/n) Σ (r_i − phi_{y_i})/phi_{y_i} · h_i, with h the unlabelled loss of
-/// every row. For an unlabelled row the factor is 1 whatever its class.
+/// The debiased SSL risk: the IPW risk minus (lambda/n) Σ (r_i − phi_{y_i})/phi_{y_i} · h_i, with h the unlabelled loss
+/// of every row. For an unlabelled row the factor is 1, whatever its class.
 pub fn ssl_risk(
     losses: &[f64],
     unlabelled_losses: &[f64],

@@ -1,20 +1,20 @@
-//! The seam between statistics and storage: rows are walked over in blocks, several times, and every
-//! estimator is a set of sums that can be added to and merged. A table in memory, a Parquet file larger than
-//! memory and a calibrated view of either are all [`Rows`].
+//! The interface between statistics and storage: rows are passed over in blocks, several times, and every estimator is
+//! a set of sums that can be added to and merged. A table in memory, a Parquet file larger than memory and a calibrated
+//! view of either are all [`Rows`].
 
 use crate::error::Error;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use rayon::prelude::*;
 
-/// Consecutive rows: one slice of probabilities a class, and the labels.
+/// Consecutive rows: one slice of probabilities per class, and the labels.
 #[derive(Clone, Copy)]
 pub struct Block<'a> {
     /// `columns[k][i]` is the probability of class k for row i of the block.
     pub columns: &'a [&'a [f64]],
     /// The label of each row of the block.
     pub labels: &'a [Option<Class>],
-    /// How often each row counts; once where absent. Bootstraps draw these.
+    /// How often each row counts; `None` counts every row once. Bootstraps draw these.
     pub weights: Option<&'a [f64]>,
 }
 
@@ -24,7 +24,7 @@ impl Block<'_> {
         self.labels.len()
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -35,7 +35,7 @@ impl Block<'_> {
     }
 }
 
-/// Sums over rows. Merging parts in a fixed order gives the same bits whatever the number of threads.
+/// Sums over rows. Parts are merged in a fixed order, so the result has the same bits whatever the number of threads.
 pub trait Sums: Clone + Send + Sync {
     /// Adds the rows of a block.
     fn add(&mut self, block: &Block<'_>);
@@ -43,15 +43,15 @@ pub trait Sums: Clone + Send + Sync {
     fn merge(&mut self, other: Self);
 }
 
-/// A table that can be walked over any number of times.
+/// A table that can be read any number of times.
 pub trait Rows: Sync {
     /// The names of the classes, in the order of the columns.
     fn names(&self) -> &[String];
 
-    /// Which posterior the probabilities are.
+    /// Which posterior the probabilities describe.
     fn kind(&self) -> PosteriorKind;
 
-    /// One walk over all rows. `zero` holds the parameters of the sums and no rows yet.
+    /// One pass over all rows. `zero` holds the parameters of the sums and no rows yet.
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error>;
 
     /// Rows that were slightly off the simplex and have been renormalised.
@@ -64,17 +64,17 @@ pub trait Rows: Sync {
         self.names().len()
     }
 
-    /// Is it cheaper to look at some rows than at all? Not for a stream.
+    /// Whether reading some of the rows is cheaper than reading all of them. Not so for a stream.
     fn in_memory(&self) -> bool {
         false
     }
 }
 
-/// At most this many parts are summed side by side; fixed, so that the result does not depend on the cores.
+/// Maximum number of parts summed in parallel; fixed, so that the result does not depend on the number of cores.
 const MAX_PARTS: usize = 64;
 const MIN_PART: usize = 2048;
 
-/// Sums over the rows of one block, its parts side by side, merged in order.
+/// Sums over the rows of one block. Its parts are summed in parallel and merged in order.
 pub fn scan_block<S: Sums>(block: &Block<'_>, zero: &S) -> S {
     let n = block.len();
     let part = n.div_ceil(MAX_PARTS).max(MIN_PART);
@@ -109,7 +109,7 @@ pub struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    /// Checks that both describe the same rows and classes, and that every class has a label.
+    /// Checks that both describe the same number of rows and of classes.
     pub fn new(posteriors: &'a Posteriors, labels: &'a Labels) -> Result<Self, Error> {
         if posteriors.len() != labels.len() {
             return Err(Error::LengthMismatch {

@@ -1,9 +1,10 @@
-//! The one solver both likelihoods share. Label shift, eq:loglikeli and their profiles are all the concave problem
+//! The solver both likelihoods share. Label shift, the observed likelihood and their profiles are all the concave
+//! problem
 //!
 //! F(v) = Σ_{i∈U} log(v·s_i) + Σ_k a_k log v_k + Σ_k b_k log(1 − v_k) − Σ_k c_k v_k,   v ≥ 0
 //!
-//! where a holds a prior or a profiled label count, b the label counts of eq:loglikeli, and c the multiplier of
-//! Σ π_k w_k = 1 (the optimum then meets the constraint by itself).
+//! where a holds a prior or a profiled label count, b the label counts of the observed likelihood, and c the multiplier
+//! of Σ π_k w_k = 1 (the optimum then satisfies the constraint by itself).
 
 use crate::error::Error;
 use crate::estimate::Stop;
@@ -11,14 +12,15 @@ use crate::mixture::LogMixture;
 use crate::rows::Rows;
 use nalgebra::{DMatrix, DVector};
 
-/// When to stop, and how large a matrix may be formed.
+/// Stopping rule, and the largest matrix that may be formed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solver {
-    /// Newton or EM steps at most.
+    /// Maximum number of Newton or EM steps.
     pub max_iterations: usize,
     /// Stop when no entry moves by more than this, relative to itself (and absolutely below 1e-6).
     pub tolerance: f64,
-    /// Up to this many classes a K × K matrix is formed (Newton, covariance); above, accelerated EM without one.
+    /// Up to this many classes a K × K matrix is formed (Newton, covariance); above it, accelerated EM does without
+    /// one.
     pub full_matrix_classes: usize,
 }
 
@@ -28,7 +30,7 @@ impl Default for Solver {
     }
 }
 
-/// The terms of F besides the mixture.
+/// The terms of F other than the mixture.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// a: coefficients of log v_k.
@@ -37,7 +39,7 @@ pub(crate) struct Terms {
     pub(crate) log_rest: Vec<f64>,
     /// c: coefficients of −v_k.
     pub(crate) cost: Vec<f64>,
-    /// A class whose v is held.
+    /// The class whose v is held fixed, if any.
     pub(crate) held: Option<usize>,
 }
 
@@ -46,7 +48,7 @@ impl Terms {
         let mut value = mixture;
         for k in 0..v.len() {
             value -= self.cost[k] * v[k];
-            // 0 log 0 = 0: a class on the boundary has no such term.
+            // 0 log 0 = 0: such a term vanishes for a class on the boundary.
             if self.log_v[k] > 0.0 {
                 value += self.log_v[k] * v[k].ln();
             }
@@ -85,7 +87,7 @@ impl Terms {
             .collect()
     }
 
-    /// The negated Hessian of F: that of the mixture and a diagonal.
+    /// The negated Hessian of F: that of the mixture plus a diagonal.
     pub(crate) fn hessian(&self, mixture: &LogMixture, v: &[f64]) -> DMatrix<f64> {
         let mut hessian = mixture.hessian();
         for k in 0..v.len() {
@@ -100,7 +102,7 @@ impl Terms {
     }
 }
 
-/// Where the solver ended.
+/// The point where the solver stopped.
 pub(crate) struct Solution {
     pub(crate) v: Vec<f64>,
     /// F at v.
@@ -110,7 +112,7 @@ pub(crate) struct Solution {
     pub(crate) stop: Stop,
 }
 
-/// Maximises F from a positive start. `n_unlabelled` is the weight of the unlabelled rows.
+/// Maximises F from a positive starting point. `n_unlabelled` is the total weight of the unlabelled rows.
 pub(crate) fn maximise<R: Rows>(
     rows: &R,
     terms: &Terms,
@@ -127,14 +129,14 @@ pub(crate) fn maximise<R: Rows>(
         let sample = Walk { every: 16, ..all };
         let rough = Solver { tolerance: 1e-4, ..*solver };
         let near = em_start(&sample, terms, start).and_then(|near| newton(&sample, terms, near, &rough))?;
-        // Newton can leave the boundary, but a start inside spares it the way back.
+        // Newton can leave the boundary, but an interior starting point saves it the way back.
         let inside = near.v.iter().map(|v| v.max(1e-3)).collect();
         return newton(&all, terms, inside, solver);
     }
     newton(&all, terms, em_start(&all, terms, start)?, solver)
 }
 
-/// From this many unlabelled rows on a sample makes the first steps.
+/// From this many unlabelled rows on, the first steps use a sample.
 const SAMPLE_FROM: f64 = 200_000.0;
 
 /// All rows, or a sample of them whose sums are scaled up.
@@ -155,7 +157,7 @@ impl<R: Rows> Walk<'_, R> {
     }
 }
 
-/// Three EM steps bring Newton close enough for full steps nearly always.
+/// Three EM steps nearly always bring Newton close enough for full steps.
 const EM_START: usize = 3;
 
 fn em_start<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>) -> Result<Vec<f64>, Error> {
@@ -186,7 +188,7 @@ fn newton<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>, solver: &
             passes += 1;
             let trial_value = terms.value(trial_sums.value, &trial);
             let expected: f64 = (0..k).map(|j| gradient[j] * (trial[j] - v[j])).sum();
-            // Near the optimum the gain drowns in the rounding of the sum over the rows.
+            // Near the optimum the gain is lost in the rounding of the sum over the rows.
             let noise = 1e-13 * (1.0 + value.abs());
             if trial_value >= value + 1e-4 * expected - noise {
                 accepted = Some((trial, trial_sums, trial_value));
@@ -199,9 +201,9 @@ fn newton<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>, solver: &
         };
         let moved = largest_relative_move(&v, &trial);
         (v, sums, value) = (trial, trial_sums, trial_value);
-        // A full Newton step squares the relative error, so one of √tolerance/10 leaves less than the tolerance.
+        // A full Newton step squares the relative error, so a step of √tolerance/10 leaves less than the tolerance.
         if moved <= solver.tolerance || (step == 1.0 && moved <= 0.1 * solver.tolerance.sqrt()) {
-            // A class that has just been set to the boundary must also want to stay there.
+            // A class that has just reached the boundary must also have a gradient that keeps it there.
             let gradient = terms.gradient(&sums.gradient, &v);
             let scale = 1e-7 * (1.0 + sums.gradient.iter().copied().fold(0.0, f64::max));
             if (0..k).all(|j| terms.held == Some(j) || v[j] > 0.0 || gradient[j] <= scale) {
@@ -216,8 +218,8 @@ fn largest_relative_move(from: &[f64], to: &[f64]) -> f64 {
     from.iter().zip(to).map(|(a, b)| (a - b).abs() / b.abs().max(1e-6)).fold(0.0, f64::max)
 }
 
-/// Solves H d = g over the free classes; a ridge is added only where H is not positive definite in f64, that is
-/// where the classifier cannot tell two classes apart (the covariance then says so).
+/// Solves H d = g over the free classes. A ridge is added only where H is not positive definite in f64, that is where
+/// the classifier cannot tell two classes apart (the covariance shows it).
 fn newton_direction(hessian: &DMatrix<f64>, gradient: &[f64], free: &[usize]) -> Vec<f64> {
     let mut direction = vec![0.0; gradient.len()];
     if free.is_empty() {
@@ -256,8 +258,8 @@ fn feasible_step(terms: &Terms, v: &[f64], direction: &[f64]) -> f64 {
     step
 }
 
-/// Expectation-maximisation with the squared extrapolation of Varadhan and Roland (2008): linear memory in K.
-/// An extrapolated point that lowers F is dropped for the plain EM point, so F never falls.
+/// Expectation-maximisation with the squared extrapolation of Varadhan and Roland (2008), in memory linear in K. An
+/// extrapolated point that lowers F is replaced by the plain EM point, so F never decreases.
 fn accelerated_em<R: Rows>(rows: &R, terms: &Terms, start: Vec<f64>, solver: &Solver) -> Result<Solution, Error> {
     let mut passes = 0;
     let mut evaluate = |v: &[f64]| -> Result<(LogMixture, f64), Error> {
@@ -275,7 +277,7 @@ fn accelerated_em<R: Rows>(rows: &R, terms: &Terms, start: Vec<f64>, solver: &So
         }
         iterations += 1;
         let first = terms.em_step(&sums.gradient, &v);
-        // EM's own step shrinks with its slow rate; the extrapolation covers what is left of the way.
+        // EM's own step shrinks with its slow rate; the extrapolation covers the remaining distance.
         if largest_relative_move(&v, &first) <= solver.tolerance {
             break true;
         }
@@ -293,7 +295,7 @@ fn accelerated_em<R: Rows>(rows: &R, terms: &Terms, start: Vec<f64>, solver: &So
                 let step = first[k] - v[k];
                 let curve = second[k] - first[k] - step;
                 let value = v[k] + 2.0 * length * step + length * length * curve;
-                // Keep the sign, and below 1 where 1 − v has a logarithm.
+                // Stay positive, and below 1 where the logarithm of 1 − v enters.
                 let inside = value > 0.0 && (terms.log_rest[k] == 0.0 || value < 1.0);
                 if inside { value } else { second[k] }
             })

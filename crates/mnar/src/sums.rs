@@ -6,12 +6,12 @@ use crate::rows::{Block, Rows, Sums};
 use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Counts and sums of posteriors on both sides. Weighted where the rows are.
+/// Label counts and summed posteriors of the labelled and the unlabelled rows, weighted where the rows carry weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
-    /// n_k.
+    /// n_k, the number of rows labelled k.
     pub counts: Vec<f64>,
-    /// n_u.
+    /// n_u, the number of unlabelled rows.
     pub n_unlabelled: f64,
     /// Σ_{i∈L} s_ik.
     pub labelled_mass: Vec<f64>,
@@ -24,7 +24,7 @@ impl Tally {
         Self { counts: vec![0.0; k], n_unlabelled: 0.0, labelled_mass: vec![0.0; k], unlabelled_mass: vec![0.0; k] }
     }
 
-    /// One walk over the rows; refuses a class without a label.
+    /// Sums in one pass over the rows. Fails if a class has no label or no row is unlabelled.
     pub fn of<R: Rows>(rows: &R) -> Result<Self, Error> {
         let tally = rows.scan(&Self::zero(rows.n_classes()))?;
         if tally.n_labelled() == 0.0 {
@@ -43,12 +43,12 @@ impl Tally {
         Ok(tally)
     }
 
-    /// n_l.
+    /// n_l, the number of labelled rows.
     pub fn n_labelled(&self) -> f64 {
         self.counts.iter().sum()
     }
 
-    /// n.
+    /// n, the number of rows.
     pub fn n(&self) -> f64 {
         self.n_labelled() + self.n_unlabelled
     }
@@ -63,7 +63,7 @@ impl Tally {
 impl Tally {
     #[inline(always)]
     fn add_rows(&mut self, block: &Block<'_>) {
-        // In parts that stay in cache.
+        // In parts that stay in the cache.
         const PART: usize = 1024;
         let mut weight = [[0.0; PART]; 2];
         for start in (0..block.len()).step_by(PART) {
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-/// One block to add, compiled once for each instruction set and chosen at run time.
+/// Adds one block, compiled once per instruction set and dispatched at run time.
 struct AddBlock<'a, 'b> {
     sums: &'a mut Tally,
     block: &'a Block<'b>,
@@ -121,7 +121,8 @@ impl Sums for Tally {
     }
 }
 
-/// Counts the unlabelled rows whose most probable class is the given one: for a message only, so not in [`Tally`].
+/// Counts the unlabelled rows whose most probable class is the given one. Only an error message needs this, so it is
+/// not part of [`Tally`].
 #[derive(Clone)]
 struct MostProbable {
     class: usize,
@@ -143,7 +144,7 @@ impl Sums for MostProbable {
 
 #[inline(always)]
 fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
-    // Sixteen sums side by side: a single one would wait for each addition.
+    // Sixteen independent sums: a single one would wait for every addition.
     let mut lanes = [0.0; 16];
     let weight = &weight[..column.len()];
     for (column, weight) in column.chunks_exact(16).zip(weight.chunks_exact(16)) {
@@ -156,12 +157,13 @@ fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// Second moments of the posteriors, side by side. K × K, so only where a matrix may be formed.
+/// Second moments of the posteriors of the labelled and the unlabelled rows. K × K, so used only where a matrix may be
+/// formed.
 #[derive(Clone, Debug)]
 pub(crate) struct SecondMoments {
     k: usize,
     with_unlabelled: bool,
-    /// Σ_{i∈L} 1[y_i = k] s_ij at (j, k): the soft confusion matrix, not yet divided.
+    /// Σ_{i∈L} 1[y_i = k] s_ij at (j, k): the soft confusion matrix, not yet divided by n_l.
     confusion: Vec<f64>,
     /// Σ_{i∈L} a_{y_i} s_ij s_il.
     labelled: Vec<f64>,

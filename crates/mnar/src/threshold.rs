@@ -1,7 +1,7 @@
-//! Confidence thresholds of pseudo-label methods: tau_k = tau_0 (a_k / max a)^beta, with a the mechanism phi (the
-//! most observed class has the highest bar) or the class shares (the CADR rule).
+//! Confidence thresholds of pseudo-label methods: tau_k = tau_0 (a_k / max a)^beta, where a is the mechanism phi (the
+//! most observed class has the highest threshold) or the class shares (the CADR rule).
 
-/// The adaptive thresholds for `by`, one a class. `beta` = 0 gives the fixed threshold.
+/// The adaptive thresholds for `by`, one per class. `beta` = 0 gives the fixed threshold.
 ///
 /// ```
 /// let tau = mnar::threshold::adaptive(0.95, &[0.1, 0.4], 0.5);

@@ -1,4 +1,4 @@
-//! What can be known without an optimiser: one-hot posteriors, enumeration of all masks, invariances.
+//! What is known without an optimiser: one-hot posteriors, sums over all masks, invariances.
 #![allow(clippy::unwrap_used)]
 
 use mnar::calibrate::{Calibrated, Calibration};
@@ -12,7 +12,7 @@ use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Sample, Solver};
 use ndarray::Array2;
 use proptest::prelude::*;
 
-/// A table whose posteriors are the classes themselves: `labelled[k]` and `unlabelled[k]` rows of class k.
+/// A table whose posteriors are the true classes: `labelled[k]` and `unlabelled[k]` rows of class k.
 fn one_hot(labelled: &[usize], unlabelled: &[usize], kind: PosteriorKind) -> (Posteriors, Labels) {
     let k = labelled.len();
     let mut classes = Vec::new();
@@ -82,9 +82,8 @@ fn one_hot_posteriors_give_the_fractions_and_the_g_test() {
     }
 }
 
-/// E over all 2^n masks of eq:IPWestimatorMNAR and eq:drclassical equals the complete-data risk.
 /// All m rows of a class are labelled: its profile likelihood is phi^m, so the interval ends at exp(−χ²/2m). The other
-/// classes keep their normal intervals, and perfect posteriors are not said to confuse anything.
+/// classes keep their normal intervals, and perfect posteriors are not reported as confused.
 #[test]
 fn a_class_at_its_bound_has_an_interval() {
     for (m, others) in [(20usize, [40usize, 100]), (162, [90, 60])] {
@@ -114,6 +113,7 @@ fn a_class_at_its_bound_has_an_interval() {
     }
 }
 
+/// The expectation of the IPW risk and of the debiased SSL risk over all 2^n masks is the complete-data risk.
 #[test]
 fn both_risks_are_unbiased_over_all_masks() {
     let y: Vec<usize> = vec![0, 1, 2, 0, 1, 2, 2, 0, 1, 2];
@@ -140,7 +140,7 @@ fn both_risks_are_unbiased_over_all_masks() {
     assert!((renormalised - complete).abs() > 1e-3, "{renormalised} {complete}");
 }
 
-/// Under one fold the permutation p-value is exact: over all equally likely masks it is uniform up to its grid.
+/// With one fold the permutation p-value is exact: over all equally likely masks it is uniform up to its grid.
 #[test]
 fn permutation_p_values_are_uniform_over_all_masks() {
     let n = 8;
@@ -154,7 +154,7 @@ fn permutation_p_values_are_uniform_over_all_masks() {
         if mask.count_ones() != 3 {
             continue;
         }
-        // The class of a labelled row plays no part in the statistic.
+        // The class of a labelled row does not enter the statistic.
         let mut first = true;
         let y = (0..n)
             .map(|i| {
@@ -192,7 +192,7 @@ fn random_case() -> impl Strategy<Value = (Posteriors, Labels)> {
             let logits = Array2::from_shape_fn((n, k), |(i, j)| noise[i][j] + if rows[i].0 == j { 1.5 } else { 0.0 });
             let y = (0..n)
                 .map(|i| {
-                    // The first rows carry one label a class and one unlabelled row.
+                    // The first rows hold one label per class and one unlabelled row.
                     let (class, u) = if i < k { (i, 0.0) } else { (rows[i].0, if i == k { 1.0 } else { rows[i].1 }) };
                     (u < 0.15 + 0.5 * class as f64 / k as f64).then_some(Class::from(class))
                 })
@@ -249,7 +249,7 @@ proptest! {
             prop_assert!((estimate.prevalence.iter().sum::<f64>() - 1.0).abs() < 1e-8, "{}", estimate.method);
             prop_assert!((estimate.unlabelled_shares.iter().sum::<f64>() - 1.0).abs() < 1e-8);
             for k in 0..y.n_classes() {
-                // eq:meca_mm_oracle: phi_k p_k = c_k.
+                // The moment identity: phi_k p_k = c_k.
                 let product = estimate.phi[k] * estimate.prevalence[k];
                 prop_assert!((product - y.counts()[k] as f64 / n).abs() < 1e-8, "{}", estimate.method);
             }
@@ -282,8 +282,9 @@ proptest! {
     }
 }
 
-/// Away from 1, the tilted class ratios must solve their own moment equation, mean over U of s_k/(w·s) = π_k(Γ), with the
-/// ranks and the tilt worked out here again; easy rows labelled more readily means hidden rows are harder.
+/// Away from 1, the tilted class ratios must solve their own moment equation, mean over U of s_k/(w·s) = π_k(Γ), with
+/// the ranks and the tilt computed here a second time. If easy rows are labelled more readily, the unlabelled rows are
+/// harder.
 #[test]
 fn sensitivity_solves_the_tilted_moment_equation() {
     let n = 400;
@@ -301,7 +302,7 @@ fn sensitivity_solves_the_tilted_moment_equation() {
         let mut tilted = [0.0; 3];
         labels.labelled().for_each(|(i, class)| tilted[class.index()] += point.odds_factor.powf(-rank(i)) / n_l);
         let share = |k: usize| labels.counts()[k] as f64 / n_l;
-        // 1/phi_k = 1 + (n_u/n_l) w_k π_k(Γ)/π_k, turned round.
+        // 1/phi_k = 1 + (n_u/n_l) w_k π_k(Γ)/π_k, solved for w_k.
         let w: Vec<f64> = (0..3).map(|k| (1.0 / point.phi[k] - 1.0) * n_l / n_u * share(k) / tilted[k]).collect();
         for k in 0..3 {
             let mean: f64 = (0..n)

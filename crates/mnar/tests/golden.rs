@@ -69,7 +69,7 @@ fn matrix(value: &Value) -> Array2<f64> {
     Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
 }
 
-/// |ours − theirs| ≤ TOLERANCE · max(1, |theirs|); where theirs is null, it is not defined there.
+/// |ours − theirs| ≤ TOLERANCE · max(1, |theirs|); a null in the reference means that the value is not defined.
 fn close(what: &str, ours: &[f64], theirs: &Value) {
     if theirs.is_null() {
         return;
@@ -135,7 +135,7 @@ fn moments() {
             close(&format!("{} {key}", case.name), estimate.phi.as_slice(), &expected["phi"]);
             let clipped: Vec<f64> = estimate.clipped.iter().map(|class| class.index() as f64).collect();
             close(&format!("{} {key} clipped", case.name), &clipped, &expected["clipped"]);
-            // The reference gives the standard error before clipping; ours is withheld there.
+            // The reference gives the standard error before clipping; ours is withheld for clipped classes.
             let mut se = vector(&expected["se"]);
             estimate.clipped.iter().for_each(|class| se[class.index()] = f64::NAN);
             for (ours, theirs) in estimate.standard_errors().unwrap().iter().zip(se) {
@@ -174,12 +174,12 @@ fn label_shift() {
     }
 }
 
-/// Without a K × K matrix, as for thousands of classes, the same optimum is reached.
+/// The same optimum is reached without a K × K matrix, as for thousands of classes.
 #[test]
 fn label_shift_without_a_matrix() {
     let solver = Solver { full_matrix_classes: 0, max_iterations: 200_000, tolerance: 1e-12 };
     for case in cases() {
-        // Expectation-maximisation only creeps towards a boundary.
+        // Expectation-maximisation approaches a boundary only slowly.
         if !case.expected("label_shift")["on_boundary"].as_array().unwrap().is_empty() {
             continue;
         }

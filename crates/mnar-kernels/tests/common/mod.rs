@@ -1,5 +1,5 @@
-//! What the tests of all kernels share.
-#![allow(dead_code)] // every test program uses its part
+//! Helpers shared by the tests of all kernels.
+#![allow(dead_code)] // each test program uses only some of them
 
 use mnar_kernels::Isa;
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ pub(crate) fn available() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())
 }
 
-/// Uniform on ±1.
+/// Values uniform on ±1.
 pub(crate) fn random(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     (0..len).map(|_| 2.0 * rng.random::<f32>() - 1.0).collect()

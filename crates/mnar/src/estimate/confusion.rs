@@ -14,7 +14,7 @@ use nalgebra::{DMatrix, DVector};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfusionInversion;
 
-/// Beyond this condition number the solution is rounding error.
+/// Above this condition number the solution is dominated by rounding error.
 const MAX_CONDITION: f64 = 1e12;
 
 impl Estimator for ConfusionInversion {
@@ -49,7 +49,7 @@ impl Estimator for ConfusionInversion {
         let from = FromRatios { tally: &tally, w: &w, source: &source };
         let phi = from.phi()?;
 
-        // dw = C⁻¹(dmu − dC w); a labelled row's part of C w is s w_y.
+        // dw = C⁻¹(dmu − dC w); a labelled row contributes s w_y to C w.
         let outer = DMatrix::from_fn(k, k, |a, b| mu[a] * mu[b]);
         let weighted = SecondMoments::of(rows, raw.iter().map(|w| w * w).collect(), false)?;
         let labelled = (weighted.labelled() / n_l - &outer) / n_l;
@@ -66,7 +66,7 @@ impl Estimator for ConfusionInversion {
             label_w: label_w.clone(),
             source_w: label_w,
         });
-        // Truncated ratios no longer give shares that sum to one.
+        // Truncated ratios no longer give shares that sum to 1.
         let total: f64 = from.unlabelled_shares().iter().sum();
         let unlabelled_shares: Vec<f64> = from.unlabelled_shares().iter().map(|q| q / total).collect();
         let prevalence: Vec<f64> =

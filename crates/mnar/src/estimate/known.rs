@@ -1,4 +1,4 @@
-//! A mechanism that is known: the oracle of simulations, or a survey whose sampling rates are on file.
+//! A known mechanism: the oracle of a simulation, or a survey whose sampling rates are documented.
 
 use super::{Covariance, Estimator, PhiEstimate, Stop};
 use crate::error::Error;
@@ -8,7 +8,7 @@ use crate::shares::ClassShares;
 use crate::sums::Tally;
 use nalgebra::DMatrix;
 
-/// Known phi. The class shares follow as c_k/phi_k, divided by their sum.
+/// Known phi. The class shares are then c_k/phi_k, divided by their sum.
 #[derive(Clone, Debug)]
 pub struct KnownPhi(pub Phi);
 

@@ -13,10 +13,10 @@ use crate::solver::{Solver, Terms, maximise};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
 
-/// Which π_l the posteriors are held against.
+/// Which π_l the posteriors are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceShares {
-    /// n_k / n_l, the label counts: right for calibrated posteriors.
+    /// n_k / n_l, the label counts: correct for calibrated posteriors.
     #[default]
     Counts,
     /// The mean posterior over the labelled rows. It agrees with the counts for calibrated posteriors; for others
@@ -50,19 +50,19 @@ impl SharePrior {
     }
 }
 
-/// The label-shift estimator. EM to start, Newton to finish; accelerated EM for thousands of classes.
+/// The label-shift estimator. EM to start and Newton to finish; accelerated EM for thousands of classes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LabelShift {
-    /// What the posteriors are held against.
+    /// Which shares the posteriors are compared with.
     pub source: SourceShares,
     /// A prior on the unlabelled shares.
     pub prior: SharePrior,
-    /// When to stop.
+    /// Settings of the solver.
     pub solver: Solver,
 }
 
 impl LabelShift {
-    /// The class ratios w = q_u/π_l and all that follows.
+    /// The class ratios w = q_u/π_l and the solution they come from.
     pub(crate) fn ratios<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Ratios, Error> {
         let weight = self.prior.weight();
         if !(weight.is_finite() && weight >= 0.0) {
@@ -82,7 +82,7 @@ impl LabelShift {
         self.ratios_against(rows, tally, source)
     }
 
-    /// The same, held against any source measure (sensitivity analysis tilts it).
+    /// Like [`LabelShift::ratios`], with any source measure (sensitivity analysis tilts it).
     pub(crate) fn ratios_against<R: Rows>(&self, rows: &R, tally: &Tally, source: Vec<f64>) -> Result<Ratios, Error> {
         let k = source.len();
         let pseudo = self.prior.pseudo_counts(&source);
@@ -140,7 +140,8 @@ impl Estimator for LabelShift {
 }
 
 impl LabelShift {
-    /// The sandwich of the moment equation mean_U s_k/(w·s) + a_k/(n_u w_k) = (1 + A/n_u) π_k, both sides random.
+    /// The sandwich covariance of the moment equation mean_U s_k/(w·s) + a_k/(n_u w_k) = (1 + A/n_u) π_k, where both
+    /// sides are random.
     fn ratio_covariance<R: Rows>(
         &self,
         rows: &R,

@@ -1,9 +1,9 @@
-//! Maximum likelihood for fixed theta, eq:loglikeli, for population posteriors.
+//! Maximum of the observed likelihood for fixed theta, for population posteriors.
 //!
-//! In u = 1 − phi it is the mixture problem with b_k = n_k: Newton with the appendix Hessian
-//! n_k/phi_k² [k = l] + Σ_{i∈U} p_ik p_il / A_i², A_i = Σ_k p_ik (1 − phi_k). The paper's constraint
-//! Σ c_k/phi_k = 1 holds by itself at an interior optimum, and a class at phi_k = 1 is kept there while the
-//! gradient wants it there.
+//! In u = 1 − phi it is the mixture problem with b_k = n_k: Newton with the Hessian of the paper's appendix, n_k/phi_k²
+//! [k = l] + Σ_{i∈U} p_ik p_il / A_i², A_i = Σ_k p_ik (1 − phi_k). The paper's constraint Σ c_k/phi_k = 1 holds by
+//! itself at an interior optimum, and a class at phi_k = 1 stays there as long as the gradient points beyond the
+//! boundary.
 
 use super::{Covariance, Estimator, PhiEstimate, at_one, blank, inverse_over};
 use crate::error::Error;
@@ -17,18 +17,18 @@ use nalgebra::DMatrix;
 /// The maximum likelihood estimator for fixed theta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Likelihood {
-    /// When to stop.
+    /// Settings of the solver.
     pub solver: Solver,
 }
 
 impl Likelihood {
-    /// eq:loglikeli as a problem in u = 1 − phi.
+    /// The observed likelihood as a problem in u = 1 − phi.
     pub(crate) fn terms(tally: &Tally) -> Terms {
         let k = tally.counts.len();
         Terms { log_v: vec![0.0; k], log_rest: tally.counts.clone(), cost: vec![0.0; k], held: None }
     }
 
-    /// The optimum, whatever the posteriors are called: under MCAR both kinds are the same, and tests of MCAR need that.
+    /// The optimum, whichever kind the posteriors are: under MCAR both kinds are the same, and tests of MCAR need that.
     pub(crate) fn solve<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Solution, Error> {
         let start = vec![tally.n_unlabelled / tally.n(); tally.counts.len()];
         maximise(rows, &Self::terms(tally), start, tally.n_unlabelled, &self.solver)
@@ -42,7 +42,8 @@ impl Estimator for Likelihood {
         let k = tally.counts.len();
         let (n, n_u) = (tally.n(), tally.n_unlabelled);
         let phi = Phi::new(solution.v.iter().map(|u| 1.0 - u).collect())?;
-        // u_k G_k is the expected number of unlabelled rows of class k; with n_k it sums to n even on the boundary.
+        // u_k G_k is the expected number of unlabelled rows of class k; together with n_k it sums to n even on the
+        // boundary.
         let expected: Vec<f64> = solution.v.iter().zip(&solution.sums.gradient).map(|(u, g)| u * g).collect();
         let covariance =
             (k <= self.solver.full_matrix_classes).then(|| self.covariance(&tally, &phi, &solution)).flatten();
@@ -64,7 +65,7 @@ impl Estimator for Likelihood {
 }
 
 impl Likelihood {
-    /// The inverse of the observed information, and the delta method to c_k/phi_k.
+    /// The inverse of the observed information, and the delta method for c_k/phi_k.
     fn covariance(&self, tally: &Tally, phi: &Phi, solution: &Solution) -> Option<Covariance> {
         let k = phi.len();
         let n = tally.n();

@@ -1,5 +1,5 @@
-//! Estimators of the mechanism phi, one a file. They take posteriors and labels, never features, so any model of
-//! any framework can be used.
+//! Estimators of the mechanism phi, one per file. They take posteriors and labels, never features, so any model of any
+//! framework can be used.
 
 pub mod confusion;
 pub mod known;
@@ -25,7 +25,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Estimates the mechanism from posteriors and labels.
 pub trait Estimator {
-    /// phi, the class shares, and how sure they are.
+    /// Estimates phi, the class shares, and their uncertainty.
     fn estimate<R: Rows>(&self, rows: &R) -> Result<PhiEstimate, Error>;
 }
 
@@ -38,41 +38,41 @@ pub enum Stop {
     ClosedForm,
     /// No entry moved by more than the tolerance.
     Converged {
-        /// Steps taken.
+        /// Number of steps taken.
         iterations: usize,
-        /// Walks over the rows.
+        /// Number of passes over the rows.
         passes: usize,
     },
-    /// The allowed steps ran out.
+    /// The maximum number of steps was reached.
     MaxIterations {
-        /// Steps taken.
+        /// Number of steps taken.
         iterations: usize,
-        /// Walks over the rows.
+        /// Number of passes over the rows.
         passes: usize,
     },
-    /// No step improved the likelihood further, though the tolerance was not met.
+    /// No step improved the likelihood further, although the tolerance was not met.
     NoProgress {
-        /// Steps taken.
+        /// Number of steps taken.
         iterations: usize,
-        /// Walks over the rows.
+        /// Number of passes over the rows.
         passes: usize,
     },
 }
 
 impl Stop {
-    /// Is the result an optimum (or a formula)?
+    /// Whether the result is an optimum (or a formula).
     pub fn converged(self) -> bool {
         matches!(self, Stop::ClosedForm | Stop::Converged { .. })
     }
 }
 
-/// Covariances, conditional on the classifier. Entries of classes on the boundary are NaN: they have no normal
-/// limit; ask for a profile-likelihood interval instead.
+/// Covariances, conditional on the classifier. Entries of classes on the boundary are NaN, since they have no normal
+/// limit; use a profile-likelihood interval for them instead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariance {
-    /// Of phi.
+    /// Covariance of phi.
     pub phi: DMatrix<f64>,
-    /// Of the class shares.
+    /// Covariance of the class shares.
     pub prevalence: DMatrix<f64>,
 }
 
@@ -88,17 +88,17 @@ pub struct PhiEstimate {
     pub prevalence: ClassShares,
     /// P(class | unlabelled).
     pub unlabelled_shares: ClassShares,
-    /// Absent where it would need a K × K matrix that was not asked for.
+    /// Covariances; `None` where they would need a K × K matrix that was not asked for.
     pub covariance: Option<Covariance>,
-    /// Why it stopped.
+    /// Why the estimator stopped.
     pub stop: Stop,
-    /// Classes whose phi is at 1 (the estimate wanted more, or the boundary is the optimum).
+    /// Classes whose phi is 1 (the estimate would exceed it, or the boundary is the optimum).
     pub clipped: Vec<Class>,
     /// The maximised log-likelihood, where there is one.
     pub log_likelihood: Option<f64>,
     /// Weight of the Dirichlet prior, in rows; 0 without one.
     pub prior_weight: f64,
-    /// Label counts and sums the estimate rests on.
+    /// Label counts and sums that the estimate rests on.
     pub tally: Tally,
 }
 
@@ -113,14 +113,14 @@ impl PhiEstimate {
         self.covariance.as_ref().map(|covariance| square_roots(&covariance.prevalence))
     }
 
-    /// Normal intervals on the logit scale, so that they stay inside (0, 1). Conditional on the classifier: they
-    /// do not know that the posteriors were learnt. NaN for a class on the boundary.
+    /// Normal intervals on the logit scale, so that they stay inside (0, 1). They are conditional on the classifier and
+    /// ignore that the posteriors were learnt. NaN for a class on the boundary.
     pub fn conf_int(&self, level: f64) -> Option<Vec<(f64, f64)>> {
         let se = self.standard_errors()?;
         Some(self.phi.as_slice().iter().zip(se).map(|(&phi, se)| logit_interval(phi, se, level)).collect())
     }
 
-    /// Intervals of the class shares, as [`PhiEstimate::conf_int`].
+    /// Intervals of the class shares, like [`PhiEstimate::conf_int`].
     pub fn prevalence_conf_int(&self, level: f64) -> Option<Vec<(f64, f64)>> {
         let se = self.prevalence_standard_errors()?;
         Some(self.prevalence.iter().zip(se).map(|(&share, se)| logit_interval(share, se, level)).collect())
@@ -172,9 +172,9 @@ impl FromRatios<'_> {
         ClassShares::estimated(shares.map(|(q, count)| (count + self.tally.n_unlabelled * q) / n).collect())
     }
 
-    /// The delta method from (ρ, labelled statistics, w). `w_cov` is Cov(w) given n_l and n_u, `w_label` the
-    /// covariance of w with the label shares n_k/n_l, `w_source` with the source shares π, `label_source` that of
-    /// the label shares with π, `source_cov` that of π. Classes on the boundary get NaN.
+    /// The delta method from (ρ, labelled statistics, w). In `parts`, all given n_l and n_u, `w` is Cov(w), `source`
+    /// the covariance of the source shares π, `label_source` that of the label shares n_k/n_l with π, `label_w` that of
+    /// the label shares with w and `source_w` that of π with w. Classes on the boundary get NaN.
     pub(crate) fn covariance(&self, parts: &RatioCovariance) -> Covariance {
         let k = self.w.len();
         let (n_l, n_u) = (self.tally.n_labelled(), self.tally.n_unlabelled);
@@ -234,7 +234,7 @@ pub(crate) fn at_one(phi: &Phi) -> Vec<Class> {
     phi.as_slice().iter().enumerate().filter(|(_, phi)| **phi == 1.0).map(|(k, _)| Class::from(k)).collect()
 }
 
-/// (M_FF)⁻¹ put back into a K × K matrix of zeros; `None` where it is singular.
+/// (M_FF)⁻¹ placed into a K × K matrix of zeros; `None` where it is singular.
 pub(crate) fn inverse_over(matrix: &DMatrix<f64>, free: &[usize]) -> Option<DMatrix<f64>> {
     let inverse = matrix.select_rows(free).select_columns(free).try_inverse()?;
     let mut out = DMatrix::zeros(matrix.nrows(), matrix.ncols());

@@ -1,7 +1,7 @@
 //! The moment estimator, phi_k = c_k / p(k), with the class shares p known or averaged from the posteriors.
 //!
-//! With mean posteriors it is consistent for *population* posteriors only. On labelled posteriors it is the
-//! classify-and-count of the quantification literature, which is not.
+//! With mean posteriors it is consistent for *population* posteriors only. With labelled posteriors it is the
+//! classify-and-count of the quantification literature, which is not consistent.
 
 use super::{Covariance, Estimator, PhiEstimate, blank};
 use crate::error::Error;
@@ -16,7 +16,7 @@ use nalgebra::DMatrix;
 /// Where the class shares p(y) come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shares {
-    /// The mean population posterior, eq:py.
+    /// The mean population posterior.
     MeanPosterior,
     /// All classes equally common.
     Balanced,
@@ -34,7 +34,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// With the given class shares.
+    /// A moment estimator with the given class shares.
     pub fn new(shares: Shares) -> Self {
         Self { shares, full_matrix_classes: 256 }
     }

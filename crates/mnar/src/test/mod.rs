@@ -1,9 +1,9 @@
 //! Tests of MCAR against self-masked MNAR, and a test of self-masking itself.
 //!
-//! The classifier must not have seen the rows it scores. Reading a likelihood ratio against chi-square is not safe
-//! either way: the label-shift ratio, which takes the labelled shares for granted, rejects a true MCAR hypothesis
-//! nearly always, and the paper's ratio with a classifier learnt from the same labels hardly ever
-//! (`results/README.md` measures both). Permuting r within folds needs no such reference.
+//! The classifier must not have seen the rows it scores. Comparing a likelihood ratio with chi-square is unsafe either
+//! way: the label-shift ratio, which treats the labelled shares as known, rejects a true MCAR hypothesis nearly always,
+//! and the paper's ratio with a classifier learnt from the same labels hardly ever does (`results/README.md` measures
+//! both). Permuting r within folds needs no such reference.
 
 pub mod bootstrap;
 pub mod likelihood_ratio;
@@ -29,19 +29,19 @@ pub struct TestResult {
     pub test: Cow<'static, str>,
     /// The test statistic.
     pub statistic: f64,
-    /// Its degrees of freedom, where it has some.
+    /// Its degrees of freedom, if it has any.
     pub df: Option<usize>,
     /// The p-value.
     pub p_value: f64,
-    /// The p-value of the chi-square approximation, where the one above is drawn.
+    /// The p-value of the chi-square approximation, where `p_value` comes from draws.
     pub p_value_chi_square: Option<f64>,
-    /// Permutations or bootstrap replicates behind the p-value; 0 for a formula.
+    /// Number of permutations or bootstrap replicates behind the p-value; 0 for a formula.
     pub draws: usize,
     /// When the p-value can be trusted.
     pub condition: Cow<'static, str>,
 }
 
-/// P(chi-square(df) ≥ statistic), by the survival function: 1 − cdf would be 0 from about 70 on.
+/// P(chi-square(df) ≥ statistic), computed with the survival function: 1 − cdf would be 0 from about 70 on.
 ///
 /// ```
 /// assert!((mnar::test::chi_square_p(5.991464547107979, 2) - 0.05).abs() < 1e-12);
@@ -53,9 +53,9 @@ pub fn chi_square_p(statistic: f64, df: usize) -> f64 {
     ChiSquared::new(df as f64).expect("positive degrees of freedom").sf(statistic.max(0.0))
 }
 
-/// The p-value of a drawn reference: (1 + draws at least as large) / (1 + draws).
+/// The p-value from a drawn reference: (1 + draws at least as large) / (1 + draws).
 pub(crate) fn drawn_p(statistic: f64, reference: &[f64]) -> f64 {
-    // Equal up to the order of summation counts as equal.
+    // Values that differ only by the order of summation count as equal.
     let bar = statistic - 1e-9 * statistic.abs();
     (1 + reference.iter().filter(|value| **value >= bar).count()) as f64 / (1 + reference.len()) as f64
 }

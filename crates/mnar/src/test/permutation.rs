@@ -1,10 +1,10 @@
 //! The cross-fitted permutation test.
 //!
 //! Under MCAR, r is exchangeable within a fold given the scores of a classifier trained outside it. The statistic is
-//! the score test of "P(r=1|x) = Σ_k phi_k p(k|x) with equal phi": the labelled rows' sum of posteriors, centred in
-//! each fold, squared in the metric of its permutation covariance. Permuting r within folds gives the reference.
-//! For one fold that is exact. Scores of different folds depend on each other's labels, but the dependence cancels to
-//! first order; the size is measured in `results/`.
+//! the score test of "P(r=1|x) = Σ_k phi_k p(k|x) with equal phi": the labelled rows' sum of posteriors, centred within
+//! each fold, squared in the metric of its permutation covariance. Permuting r within folds gives the reference
+//! distribution, which is exact for one fold. Scores of different folds depend on each other's labels, but the
+//! dependence cancels to first order; the size is measured in `results/`.
 
 use super::{TestResult, chi_square_p, drawn_p};
 use crate::crossfit::FoldPlan;
@@ -30,7 +30,7 @@ impl Default for PermutationTest {
     }
 }
 
-/// Directions whose permutation variance is below this share of the largest carry rounding only.
+/// Directions whose permutation variance is below this share of the largest hold only rounding error.
 const RELATIVE_RANK: f64 = 1e-10;
 
 impl PermutationTest {
@@ -45,7 +45,8 @@ impl PermutationTest {
                 rng.set_stream(draw + 1);
                 let mut chosen = Vec::new();
                 for (members, labelled) in whitened.members.iter().zip(&whitened.observed) {
-                    // The scores are centred, so the unlabelled rows' sum is minus the labelled rows': draw the fewer.
+                    // The scores are centred, so the sums over labelled and unlabelled rows are opposite: draw the
+                    // smaller set.
                     let few = labelled.len().min(members.len() - labelled.len());
                     let sign = if few == labelled.len() { 1.0 } else { -1.0 };
                     let drawn = rand::seq::index::sample(&mut rng, members.len(), few);
@@ -73,7 +74,7 @@ impl PermutationTest {
 
 /// Scores centred within folds and scaled so that the statistic is a squared length.
 struct Whitened {
-    /// One row of `rank` numbers a data row.
+    /// One row of `rank` numbers per data row.
     z: Vec<f64>,
     rank: usize,
     /// The rows of each fold.
@@ -112,7 +113,7 @@ impl Whitened {
                     }
                 }
             }
-            // Var of a sum of n_l of n_f values drawn without replacement.
+            // Variance of a sum of n_l of n_f values drawn without replacement.
             let n_l = labelled.len() as f64;
             if size > 1.0 {
                 covariance += fold_covariance * (n_l * (size - n_l) / (size * (size - 1.0)));

@@ -1,9 +1,9 @@
-//! The paper's likelihood ratio as it is written, eq:stattest_ll: both hypotheses at their own maximum over theta.
+//! The paper's likelihood-ratio statistic as it is written: both hypotheses at their own maximum over theta.
 //!
-//! theta is a softmax regression, and both likelihoods carry its ridge penalty. Under MCAR the unlabelled rows drop
-//! out and theta is the fit to the labelled rows. Under the alternative, theta and phi maximise eq:loglikeli together,
-//! by EM: an unlabelled row belongs to class k with probability q_k ∝ p(k|x)(1 − phi_k); theta is refitted to labels
-//! and q, and phi_k = n_k/(n_k + Σ q_k).
+//! theta is a softmax regression, and both likelihoods carry its ridge penalty. Under MCAR the unlabelled rows drop out
+//! and theta is the fit to the labelled rows. Under the alternative, theta and phi jointly maximise the observed
+//! likelihood, by EM: an unlabelled row belongs to class k with probability q_k ∝ p(k|x)(1 − phi_k); theta is refitted
+//! to the labels and q, and phi_k = n_k/(n_k + Σ q_k).
 
 use super::bootstrap::draw_labels;
 use super::{TestResult, chi_square_p, drawn_p};
@@ -23,13 +23,13 @@ use rayon::prelude::*;
 pub struct ProfiledRatio {
     /// The model of p(y|x).
     pub regression: SoftmaxRegression,
-    /// Replicates of the reference; 0 for chi-square alone.
+    /// Number of bootstrap replicates of the reference; 0 for chi-square alone.
     pub replicates: usize,
     /// Seed of the replicates.
     pub seed: u64,
-    /// EM steps at most.
+    /// Maximum number of EM steps.
     pub max_iterations: usize,
-    /// Stop when a step gains less log-likelihood than this.
+    /// Stop when a step raises the log-likelihood by less than this.
     pub tolerance: f64,
 }
 
@@ -39,10 +39,10 @@ impl Default for ProfiledRatio {
     }
 }
 
-/// Both maxima.
+/// The maxima under both hypotheses.
 #[derive(Clone, Debug)]
 pub struct ProfiledFit {
-    /// 2 (ℓ(theta, phi) − ℓ(theta_0, n_l/n)), penalised.
+    /// 2 (ℓ(theta, phi) − ℓ(theta_0, n_l/n)), with ℓ the penalised log-likelihood.
     pub statistic: f64,
     /// phi under the alternative.
     pub phi: Phi,
@@ -50,14 +50,14 @@ pub struct ProfiledFit {
     pub null: FittedSoftmax,
     /// theta under the alternative.
     pub alternative: FittedSoftmax,
-    /// The penalised log-likelihood of the alternative after every EM step; it never falls.
+    /// The penalised log-likelihood of the alternative after every EM step; it never decreases.
     pub path: Vec<f64>,
-    /// Did EM meet the tolerance?
+    /// Whether EM met the tolerance.
     pub converged: bool,
 }
 
 impl ProfiledRatio {
-    /// The test. The p-value is the bootstrap's where there are replicates, with chi-square's beside it.
+    /// Runs the test. With replicates, the p-value is the bootstrap's and chi-square's is given beside it.
     pub fn run(&self, x: ArrayView2<'_, f64>, labels: &Labels, progress: &dyn Progress) -> Result<TestResult, Error> {
         let observed = self.fit(x, labels)?;
         let df = labels.n_classes() - 1;
@@ -70,10 +70,10 @@ impl ProfiledRatio {
                 p_value: chi_square,
                 p_value_chi_square: None,
                 draws: 0,
-                condition: "valid with many labels and a model of p(y|x) that holds; with few labels or a strong penalty use replicates".into(),
+                condition: "valid with many labels and a correct model of p(y|x); with few labels or a strong penalty use replicates".into(),
             });
         }
-        // Under MCAR the fit to the labelled rows is the law of every label.
+        // Under MCAR the fit to the labelled rows is the distribution of every label.
         let law = Posteriors::from_logits(observed.null.logits(x).view(), PosteriorKind::Labelled)?;
         progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
         let reference = (1..=self.replicates as u64)
@@ -99,12 +99,12 @@ impl ProfiledRatio {
             p_value: drawn_p(observed.statistic, &reference),
             p_value_chi_square: Some(chi_square),
             draws: reference.len(),
-            condition: "valid if the model of p(y|x) holds, for its fit to the labelled rows draws the reference"
+            condition: "valid if the model of p(y|x) is correct, since the reference is drawn from its fit to the labelled rows"
                 .into(),
         })
     }
 
-    /// Both maxima on these rows.
+    /// The maxima under both hypotheses on these rows.
     pub fn fit(&self, x: ArrayView2<'_, f64>, labels: &Labels) -> Result<ProfiledFit, Error> {
         let (rows, y): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
         let hidden: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
@@ -113,7 +113,7 @@ impl ProfiledRatio {
         let null = self.regression.fit(x_l.view(), &y, k, None)?;
         let null_value = -null.objective + n_l * (n_l / n).ln() + n_u * (n_u / n).ln();
 
-        // Every unlabelled row once a class, weighted by its probability.
+        // Every unlabelled row once per class, weighted by its probability.
         let stacked =
             concatenate(Axis(0), &std::iter::once(x_l.view()).chain((0..k).map(|_| x_u.view())).collect::<Vec<_>>())
                 .expect("one width");
@@ -143,7 +143,7 @@ impl ProfiledRatio {
         Ok(ProfiledFit { statistic, phi: Phi::new(phi)?, null, alternative: theta, path, converged })
     }
 
-    /// eq:loglikeli with the ridge penalty.
+    /// The observed log-likelihood with the ridge penalty.
     fn value(
         &self,
         theta: &FittedSoftmax,
@@ -167,7 +167,7 @@ impl ProfiledRatio {
     }
 }
 
-/// q_k ∝ p(k|x)(1 − phi_k), one row a row.
+/// q_k ∝ p(k|x)(1 − phi_k), one row per row of `x`.
 fn responsibilities(theta: &FittedSoftmax, x: ArrayView2<'_, f64>, phi: &[f64]) -> Array2<f64> {
     let mut q = log_softmax(theta.logits(x));
     for mut row in q.rows_mut() {
@@ -193,14 +193,14 @@ mod tests {
     use crate::simulate::{apply_mask, mask};
     use rand::RngExt;
 
-    /// Two classes on a line, two apart.
+    /// Two classes on a line, with means two apart.
     fn line(n: usize, phi: [f64; 2], seed: u64) -> (Array2<f64>, Labels) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut x = Array2::zeros((n, 1));
         let y: Vec<Option<Class>> = (0..n)
             .map(|i| {
                 let k = usize::from(rng.random::<f64>() < 0.4);
-                // Twelve uniforms make a normal.
+                // The sum of twelve uniforms is close to a normal.
                 x[[i, 0]] = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0 + 2.0 * k as f64 - 1.0;
                 Some(Class::from(k))
             })

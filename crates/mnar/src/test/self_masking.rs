@@ -1,9 +1,10 @@
-//! Is self-masking (A2) believable? Under it, the scores of a class look the same whether it is labelled or not. So
-//! score moments beyond those needed for the class shares must fit as well: an over-identification test.
+//! Tests whether self-masking (A2) is plausible. Under it, the scores of a class have the same distribution whether its
+//! rows are labelled or not, so score moments beyond those needed for the class shares must fit as well: an
+//! over-identification test.
 //!
 //! With C and mu of the confusion-matrix estimator, w = C⁻¹mu, extra moments h and H_ek = mean over L of h_e 1[y=k],
-//! the misfit is R = mean_U h − H w. With B = H C⁻¹ a row adds h − B s (unlabelled) or −w_y (h − B s) (labelled), so
-//! V = Var_U(h − B s)/n_u + Var_L(w_y (h − B s))/n_l, and R'V⁻¹R is chi-square.
+//! the misfit is R = mean_U h − H w. With B = H C⁻¹ a row contributes h − B s (unlabelled) or −w_y (h − B s)
+//! (labelled), so V = Var_U(h − B s)/n_u + Var_L(w_y (h − B s))/n_l, and R'V⁻¹R is chi-square.
 
 use super::chi_square_p;
 use crate::error::Error;
@@ -22,9 +23,9 @@ use std::ops::Range;
 pub struct SelfMaskingCheck {
     /// R'V⁻¹R.
     pub statistic: f64,
-    /// Number of extra moments.
+    /// Degrees of freedom: the number of directions in which the extra moments vary.
     pub df: usize,
-    /// Small: the labels depend on more than the class, or the classifier has seen the rows.
+    /// The p-value. If it is small, the labels depend on more than the class, or the classifier has seen the rows.
     pub p_value: f64,
     /// The misfit of the mean uncertainty (1 − largest probability): positive where unlabelled rows are harder than
     /// labelled rows of the same classes.
@@ -35,19 +36,19 @@ pub struct SelfMaskingCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InSampleCheck {
-    /// Misfit of the mean uncertainty over its standard error.
+    /// The misfit of the mean uncertainty divided by its standard error.
     pub z: f64,
-    /// One-sided: small where labelled rows are scored with suspicious confidence.
+    /// One-sided p-value: small where labelled rows are scored with suspicious confidence.
     pub p_value: f64,
-    /// z above 4: beyond what chance gives, so the user should be warned.
+    /// Whether z exceeds 4, more than chance explains, so that the user should be warned.
     pub suspicious: bool,
 }
 
-/// A group of predicted classes needs this many labelled rows for its own moment: with 30 the check rejected 16% of
-/// true self-masking at 5% on optdigits (450 labels, 10 classes), the variances being too noisy.
+/// A group of predicted classes needs this many labelled rows for a moment of its own: with 30, the check rejected 16%
+/// of true self-masking at the 5% level on optdigits (450 labels, 10 classes) because the variances were too noisy.
 const MIN_GROUP: usize = 100;
 
-/// Tests self-masking with one extra moment a predicted class (its uncertainty), rare predicted classes pooled.
+/// Tests self-masking with one extra moment per predicted class (its uncertainty); rare predicted classes are pooled.
 pub fn self_masking_check(sample: &Sample<'_>) -> Result<SelfMaskingCheck, Error> {
     let (posteriors, labels) = (sample.posteriors(), sample.labels());
     let k = sample.n_classes();
@@ -88,7 +89,7 @@ fn top<'a>(row: impl Iterator<Item = &'a f64>) -> (usize, f64) {
     row.enumerate().fold((0, f64::NEG_INFINITY), |best, (j, &p)| if p > best.1 { (j, p) } else { best })
 }
 
-/// Rows that are summed by one thread at a time. Blocks are added in their order, so threads do not change the sums.
+/// Rows summed by one thread at a time. Blocks are added in order, so the number of threads does not change the sums.
 const BLOCK: usize = 1 << 14;
 
 fn in_blocks<T: Send>(n: usize, sum: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
@@ -182,7 +183,7 @@ impl Misfit {
         Ok(Self { residual, covariance })
     }
 
-    /// R'V⁺R over the directions with variance.
+    /// R'V⁺R over the directions that have variance, and their number.
     fn wald(&self) -> Result<(f64, usize), Error> {
         let eigen = self.covariance.clone().symmetric_eigen();
         let largest = eigen.eigenvalues.max();
