@@ -3,9 +3,10 @@
 
 use crate::error::Error;
 use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
-use crate::labels::Class;
+use crate::labels::{Class, Labels};
 use crate::mixture::LogMixture;
 use crate::phi::Phi;
+use crate::posteriors::Posteriors;
 use crate::rows::{Rows, Sample};
 use crate::shares::ClassShares;
 use crate::sums::{SecondMoments, Tally};
@@ -182,6 +183,41 @@ fn most_probable(sample: &Sample<'_>, row: usize) -> (usize, f64) {
     p.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), |best, (k, p)| if p > best.1 { (k, p) } else { best })
 }
 
+/// An unlabelled row whose class is uncertain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UncertainRow {
+    /// The row, from 0.
+    pub row: usize,
+    /// p(y | x, unlabelled), one entry per class.
+    pub probabilities: Vec<f64>,
+}
+
+/// The `most` unlabelled rows of largest entropy of p(y | x, unlabelled), the most uncertain first.
+///
+/// ```
+/// # use mnar::{Labels, Phi, PosteriorKind, Posteriors, diagnose::most_uncertain};
+/// # use ndarray::arr2;
+/// let p = Posteriors::new(arr2(&[[0.5, 0.5], [0.9, 0.1], [0.55, 0.45], [0.99, 0.01]]), PosteriorKind::Population)?;
+/// let labels = Labels::from_values(vec![Some("a"), None, None, Some("b")])?;
+/// let rows = most_uncertain(&p, &labels, &Phi::new(vec![0.5, 0.5])?, 12);
+/// assert_eq!((rows.len(), rows[0].row, rows[0].probabilities[0]), (2, 2, 0.55));
+/// // An unlabelled row never belongs to a class that is always labelled.
+/// assert_eq!(most_uncertain(&p, &labels, &Phi::new(vec![1.0, 0.5])?, 1)[0].probabilities, [0.0, 1.0]);
+/// # Ok::<(), mnar::Error>(())
+/// ```
+pub fn most_uncertain(posteriors: &Posteriors, labels: &Labels, phi: &Phi, most: usize) -> Vec<UncertainRow> {
+    let unlabelled = (0..labels.len()).filter(|&row| !labels.is_labelled(row));
+    let mut rows: Vec<(f64, UncertainRow)> = unlabelled
+        .filter_map(|row| {
+            let probabilities = posteriors.given_unlabelled(row, phi)?;
+            let entropy = -probabilities.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+            Some((entropy, UncertainRow { row, probabilities }))
+        })
+        .collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.row.cmp(&b.1.row)));
+    rows.into_iter().take(most).map(|(_, row)| row).collect()
+}
+
 /// One point of the sensitivity curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -235,7 +271,7 @@ pub fn sensitivity(
 }
 
 /// Ranks of the largest probability over all rows, scaled to [−1/2, 1/2], ties sharing their mean.
-fn confidence_ranks(posteriors: &crate::Posteriors) -> Vec<f64> {
+fn confidence_ranks(posteriors: &Posteriors) -> Vec<f64> {
     let n = posteriors.len();
     let confidence: Vec<f64> = (0..n).map(|i| posteriors.row(i).iter().copied().fold(0.0, f64::max)).collect();
     let mut order: Vec<usize> = (0..n).collect();

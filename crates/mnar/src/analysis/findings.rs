@@ -256,7 +256,7 @@ impl EstimateSettings {
             self_masking,
             sensitivity: curve,
             classifier,
-            features: evidence.features.map(|features| features.names.to_vec()),
+            features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
             calibrated,
             ..self.assemble(&recipe, estimate, parts)?
         })

@@ -39,7 +39,8 @@ pub enum TestMethod {
 }
 
 /// Settings of a test.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TestSettings {
     /// The test.
     pub method: TestMethod,
@@ -115,8 +116,8 @@ pub struct TestFindings {
 }
 
 impl TestSettings {
-    /// Tests whether the labels are informative.
-    pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestFindings, Error> {
+    /// Tests whether the labels are informative, and decides.
+    pub fn decide(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestDecision, Error> {
         if !(self.level > 0.0 && self.level < 1.0) {
             return Err(out_of_range("the level", self.level, "between 0 and 1"));
         }
@@ -124,8 +125,15 @@ impl TestSettings {
             return Err(out_of_range("the number of permutations", self.permutations, "at least 1"));
         }
         let sample = Sample::new(&evidence.posteriors, evidence.labels)?;
-        let tally = Tally::of(&sample)?;
+        Tally::of(&sample)?;
         let result = self.result(evidence, &sample, progress)?;
+        Ok(TestDecision { level: self.level, reject: result.p_value <= self.level, result })
+    }
+
+    /// The decision, with checks of its conditions.
+    pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestFindings, Error> {
+        let decision = self.decide(evidence, progress)?;
+        let sample = Sample::new(&evidence.posteriors, evidence.labels)?;
         let in_sample = in_sample_check(&sample).ok();
         let mut warnings: Vec<String> = evidence.warnings(in_sample).into_iter().collect();
         warnings.extend(renormalised(evidence.posteriors.renormalised()));
@@ -133,11 +141,11 @@ impl TestSettings {
             None => None,
             Some(power) => {
                 let test = PermutationTest { permutations: 1, seed: self.seed }.run(&sample, &evidence.plan)?;
-                labels_for_power(&tally, test.statistic, test.df.unwrap_or(1), self.level, power)?
+                labels_for_power(&Tally::of(&sample)?, test.statistic, test.df.unwrap_or(1), self.level, power)?
             }
         };
         Ok(TestFindings {
-            decision: TestDecision { level: self.level, reject: result.p_value <= self.level, result },
+            decision,
             about: About::from(evidence.labels),
             folds: evidence.plan.n_folds(),
             in_sample,

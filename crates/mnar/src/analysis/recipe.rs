@@ -47,7 +47,8 @@ pub enum Calibrate {
 }
 
 /// Settings of an estimate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EstimateSettings {
     /// The estimator.
     pub method: Method,

@@ -9,9 +9,11 @@ use crate::labels::Class;
 use crate::progress::Progress;
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
+use serde::{Deserialize, Serialize};
 
 /// Settings of softmax regression.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SoftmaxRegression {
     /// Ridge penalty on the weights, against the *sum* of the losses.
     pub l2: f64,

@@ -12,9 +12,11 @@ use crate::rows::Rows;
 use crate::shares::ClassShares;
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
+use serde::{Deserialize, Serialize};
 
 /// Where the class shares p(y) come from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "GivenShares", into = "GivenShares")]
 pub enum Shares {
     /// The mean population posterior.
     MeanPosterior,
@@ -22,6 +24,41 @@ pub enum Shares {
     Balanced,
     /// Known from elsewhere.
     Known(ClassShares),
+}
+
+/// [`Shares`] as they are written: a word, or one share per class.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum GivenShares {
+    Word(SharesWord),
+    Known(ClassShares),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SharesWord {
+    MeanPosterior,
+    Balanced,
+}
+
+impl From<GivenShares> for Shares {
+    fn from(given: GivenShares) -> Self {
+        match given {
+            GivenShares::Word(SharesWord::MeanPosterior) => Self::MeanPosterior,
+            GivenShares::Word(SharesWord::Balanced) => Self::Balanced,
+            GivenShares::Known(shares) => Self::Known(shares),
+        }
+    }
+}
+
+impl From<Shares> for GivenShares {
+    fn from(shares: Shares) -> Self {
+        match shares {
+            Shares::MeanPosterior => Self::Word(SharesWord::MeanPosterior),
+            Shares::Balanced => Self::Word(SharesWord::Balanced),
+            Shares::Known(shares) => Self::Known(shares),
+        }
+    }
 }
 
 /// The moment estimator.

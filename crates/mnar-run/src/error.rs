@@ -1,0 +1,216 @@
+//! What can go wrong in a run.
+
+use mnar::Remedy;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong in a run. Messages say what is wrong and where; [`RunError::remedies`] says which option would cure
+/// it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// From the statistics.
+    #[error(transparent)]
+    Statistics(mnar::Error),
+    /// From reading or writing data.
+    #[error(transparent)]
+    Data(#[from] mnar_data::DataError),
+    /// From training.
+    #[error(transparent)]
+    Train(mnar_train::TrainError),
+    /// From a report.
+    #[error(transparent)]
+    Report(#[from] mnar_report::ReportError),
+    /// A file could not be read or written.
+    #[error("{} cannot be {action}", path.display())]
+    Io {
+        /// What was tried: "read", "written", "created".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A file of settings that is not one.
+    #[error("{} does not hold settings of a run", path.display())]
+    SettingsFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<toml::de::Error>,
+    },
+    /// Options that cannot be written as TOML.
+    #[error("the options cannot be written as settings")]
+    Spelling {
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An option with a value that is not allowed.
+    #[error("`{option}` is `{value}`, but must be {expected}")]
+    OptionValue {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        expected: String,
+    },
+    /// An option that should hold one number per class, and does not.
+    #[error("`{option}` {what}")]
+    PerClass {
+        /// The option.
+        option: &'static str,
+        /// What is wrong.
+        what: String,
+        /// How it could look.
+        example: String,
+    },
+    /// Options that do not go together, or not with the data.
+    #[error("{what}")]
+    Options {
+        /// What does not go together.
+        what: &'static str,
+        /// What would help.
+        remedies: Vec<Remedy>,
+    },
+    /// A feature that repeats the label.
+    #[error("{source_name}: column `{column}` duplicates the label and would leak it into the features")]
+    LeakedLabel {
+        /// The data.
+        source_name: String,
+        /// The column.
+        column: String,
+    },
+    /// A column that names the rows and would be written twice.
+    #[error("the column `{column}`, which names the rows, collides with a column of the predictions; rename it")]
+    IdCollides {
+        /// The column.
+        column: String,
+    },
+    /// A run folder that cannot be used as asked.
+    #[error("{} {state}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        state: FolderState,
+    },
+    /// A run folder that cannot be resumed with these settings.
+    #[error("{} holds other settings than the ones asked for; resume a run with the settings it was started with", path.display())]
+    OtherSettings {
+        /// The settings in the folder.
+        path: PathBuf,
+    },
+}
+
+/// What is found where a run folder should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FolderState {
+    /// A file.
+    IsAFile,
+    /// A finished run.
+    Finished,
+    /// An interrupted run, and a new one was asked for.
+    Unfinished,
+    /// No run, and resuming one was asked for.
+    NothingToResume,
+    /// Other files.
+    NotEmpty,
+    /// No folder, and a run was asked for.
+    Missing,
+    /// A run without a trained model.
+    NoModel,
+    /// A run without a baseline.
+    NoBaseline,
+    /// No report.
+    NoReport,
+}
+
+impl std::fmt::Display for FolderState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::IsAFile => "is a file, but a run needs a folder",
+            Self::Finished => "holds a finished run",
+            Self::Unfinished => "holds an unfinished run",
+            Self::NothingToResume => "holds no run to resume",
+            Self::NotEmpty => "is not empty",
+            Self::Missing => "does not exist, so there is no run in it",
+            Self::NoModel => "holds no trained model; the run may not be finished",
+            Self::NoBaseline => "holds no baseline; the run was fitted without one",
+            Self::NoReport => "holds no finished run: there is no report.json in it",
+        })
+    }
+}
+
+impl RunError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn spelling(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Spelling { source: Box::new(source) }
+    }
+
+    pub(crate) fn folder(path: &Path, state: FolderState) -> Self {
+        Self::Folder { path: path.to_owned(), state }
+    }
+
+    pub(crate) fn options(what: &'static str, remedies: impl IntoIterator<Item = Remedy>) -> Self {
+        Self::Options { what, remedies: remedies.into_iter().collect() }
+    }
+
+    /// Whether the caller cancelled the work.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Statistics(error) => matches!(error, mnar::Error::Cancelled),
+            Self::Train(error) => matches!(error, mnar_train::TrainError::Statistics(mnar::Error::Cancelled)),
+            _ => false,
+        }
+    }
+
+    /// Options that would cure the error, where there are some.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            Self::Statistics(error) => error.remedies(),
+            Self::Data(error) => error.remedies(),
+            Self::Train(error) => error.remedies(),
+            Self::PerClass { option, example, .. } => vec![Remedy::set(option, example.clone())],
+            Self::Options { remedies, .. } => remedies.clone(),
+            Self::LeakedLabel { column, .. } => vec![Remedy::set("ignore", column.clone())],
+            Self::Folder { state, .. } => match state {
+                FolderState::IsAFile | FolderState::Finished | FolderState::NotEmpty => {
+                    vec![Remedy::set("out", "FOLDER")]
+                }
+                FolderState::Unfinished => vec![Remedy::set("resume", ""), Remedy::set("out", "FOLDER")],
+                FolderState::NothingToResume => vec![Remedy::unset("resume"), Remedy::set("out", "FOLDER")],
+                FolderState::NoBaseline => vec![Remedy::unset("baseline")],
+                FolderState::Missing | FolderState::NoModel | FolderState::NoReport => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// An error of a classifier that came through the statistics is an error of training again.
+impl From<mnar::Error> for RunError {
+    fn from(error: mnar::Error) -> Self {
+        match error {
+            mnar::Error::Classifier(source) => match source.downcast::<mnar_train::TrainError>() {
+                Ok(error) => Self::from(*error),
+                Err(source) => Self::Statistics(mnar::Error::Classifier(source)),
+            },
+            other => Self::Statistics(other),
+        }
+    }
+}
+
+impl From<mnar_train::TrainError> for RunError {
+    fn from(error: mnar_train::TrainError) -> Self {
+        match error {
+            mnar_train::TrainError::Statistics(error) => Self::Statistics(error),
+            mnar_train::TrainError::Data(error) => Self::Data(error),
+            other => Self::Train(other),
+        }
+    }
+}

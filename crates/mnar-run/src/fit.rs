@@ -1,0 +1,312 @@
+//! From a partly labelled data set to a run folder: cross-fit, estimate, test, train the debiased model and the biased
+//! baseline, write.
+
+use crate::error::RunError;
+use crate::folder::RunFolder;
+use crate::options::{CrossFitWith, FitOptions};
+use crate::plan::FitPlan;
+use crate::predictions::{Predictions, check_row_names};
+use crate::recorder::Recorder;
+use crate::report::{Origin, uncertain_rows};
+use mnar::analysis::{Evidence, Features, Findings, TestDecision};
+use mnar::classify::SoftmaxRegression;
+use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::progress::{Progress, Stage};
+use mnar::{Labels, Phi, PosteriorKind};
+use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset};
+use mnar_report::{Ended, HeldOut, Model, Report, Training};
+use mnar_train::device::{self, Device};
+use mnar_train::model::Network;
+use mnar_train::{
+    Encoding, Examples, Job, Method, ModelDescription, NetworkClassifier, Trained, logits, save_model, score, train,
+    weighted_scores,
+};
+use ndarray::Array2;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What to fit, how and where.
+#[derive(Clone, Debug)]
+pub struct FitRequest<'a> {
+    /// The data.
+    pub data: Source<'a>,
+    /// The options.
+    pub options: FitOptions,
+    /// The run folder.
+    pub folder: PathBuf,
+    /// Whether an interrupted run in that folder goes on.
+    pub resume: bool,
+    /// What the report says about where it comes from.
+    pub origin: Origin,
+    /// The longest time between two checkpoints: this much work is lost if the run is killed.
+    pub checkpoint_every: Duration,
+}
+
+impl<'a> FitRequest<'a> {
+    /// The longest time between two checkpoints by default.
+    pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(20);
+
+    /// A new run of these data in this folder, with default options.
+    pub fn new(data: impl Into<Source<'a>>, folder: impl Into<PathBuf>) -> Self {
+        let data = data.into();
+        let origin = Origin { title: data.name(), command: None };
+        Self {
+            data,
+            options: FitOptions::default(),
+            folder: folder.into(),
+            resume: false,
+            origin,
+            checkpoint_every: Self::CHECKPOINT_EVERY,
+        }
+    }
+}
+
+/// Labelled rows below which the accuracy of held-out rows is a rough guess: of 50, an accuracy of 90% is known to ± 8% at
+/// best.
+const FEW_HELD_OUT: usize = 50;
+
+/// Runs all stages. If the caller cancels, everything done so far is kept in the folder, and a request with `resume` goes on
+/// from there.
+pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, RunError> {
+    let start = Instant::now();
+    let folder = RunFolder::check(&request.folder, request.resume, request.checkpoint_every)?;
+    let device = FitPlan::device(&request.options)?;
+    progress.begin(Stage::Read, 0, 0);
+    let dataset = read_dataset(request.data, &request.options.read_options()?)?;
+    let encoding = learn_encoding(&dataset, &request.data, progress)?;
+    progress.end();
+    let Dataset { inputs, labels, row_names, .. } = dataset;
+    let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
+    check_labels(&labels, &plan)?;
+    check_row_names(row_names.as_ref(), labels.names())?;
+    folder.create(&plan.options, request.resume)?;
+
+    let examples = encoding.examples(inputs)?;
+    let recorder = Recorder::new(folder.path(), progress);
+    let run = Run { examples: &examples, encoding: &encoding, labels: &labels, plan: &plan, folder: &folder, device };
+    let (findings, test) = run.analyse(&recorder)?;
+    let debiased = run.debiased(&findings.phi, &recorder)?;
+    let baseline = match plan.baseline {
+        true => Some(run.train(Stage::Baseline, Method::Classical, &recorder)?),
+        false => None,
+    };
+    progress.begin(Stage::Write, 0, 0);
+    let models = Models { debiased, baseline };
+    let report = run.write(findings, test, &models, row_names, &request.origin, start)?;
+    progress.end();
+    Ok(report)
+}
+
+/// Learns how the inputs are encoded, and says what is left out.
+fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress) -> Result<Encoding, RunError> {
+    if !dataset.skipped.is_empty() {
+        let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();
+        let more = if dataset.skipped.len() > 3 { ", ..." } else { "" };
+        let files = if dataset.skipped.len() == 1 { "entry that is not an image" } else { "entries that are not images" };
+        progress.warn(&format!("skipped {} {files}: {}{more}", dataset.skipped.len(), shown.join(", ")));
+    }
+    if let Inputs::Table(table) = &dataset.inputs
+        && let Some(column) = table.copy_of_label(&dataset.labels)
+    {
+        return Err(RunError::LeakedLabel { source_name: data.name(), column: column.to_owned() });
+    }
+    let encoding = Encoding::learn(&dataset.inputs)?;
+    if let Encoding::Table(encoder) = &encoding
+        && !encoder.dropped().is_empty()
+    {
+        progress.warn(&format!("left out because they never vary: {}", encoder.dropped().join(", ")));
+    }
+    Ok(encoding)
+}
+
+/// Refuses labels that nothing can be estimated from, before any folder is made.
+fn check_labels(labels: &Labels, plan: &FitPlan) -> Result<(), RunError> {
+    if labels.n_unlabelled() > 0 {
+        Labels::new(labels.as_slice().to_vec(), labels.names().to_vec())?;
+        FoldPlan::for_labels(labels, plan.folds, plan.seed())?;
+    }
+    Ok(())
+}
+
+/// What all stages share.
+struct Run<'a> {
+    examples: &'a Examples,
+    encoding: &'a Encoding,
+    labels: &'a Labels,
+    plan: &'a FitPlan,
+    folder: &'a RunFolder,
+    device: Device,
+}
+
+struct Models {
+    debiased: Debiased,
+    baseline: Option<Trained<Network>>,
+}
+
+struct Debiased {
+    trained: Trained<Network>,
+    /// The phi that the model carries.
+    phi: Phi,
+}
+
+impl Run<'_> {
+    /// Cross-fits a classifier, estimates the mechanism with it, and tests whether the labels are informative.
+    fn analyse(&self, progress: &dyn Progress) -> Result<(Findings, Option<TestDecision>), RunError> {
+        let (labels, seed) = (self.labels, self.plan.seed());
+        if labels.n_unlabelled() == 0 {
+            return Ok((Findings::nothing_missing(labels, seed), None));
+        }
+        let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
+        let names = match self.encoding {
+            Encoding::Table(encoder) => encoder.feature_names(),
+            Encoding::Images { .. } => Vec::new(),
+        };
+        let (x, regression, posteriors);
+        let evidence = match self.plan.cross_fit_with {
+            CrossFitWith::Softmax => {
+                (x, regression) = (self.examples.to_features(), SoftmaxRegression::default());
+                let features = Features { x: &x, names: &names, classifier: &regression };
+                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?
+            }
+            CrossFitWith::Network => {
+                let checkpoint = |seed: u64| self.folder.checkpoint(&format!("{}-{seed}", Stage::CrossFit.name()));
+                let classifier = NetworkClassifier {
+                    architecture: &self.plan.architecture,
+                    settings: &self.plan.fold_train,
+                    device: &self.device,
+                    checkpoint: Some(&checkpoint),
+                };
+                let cross_fit = CrossFit { classifier: &classifier, x: self.examples, seed: self.plan.fold_train.seed };
+                posteriors = cross_fit.run(labels, &folds, None, progress)?.posteriors;
+                Evidence::predictions(&posteriors, labels).cross_fitted(&folds)
+            }
+        };
+        progress.begin(Stage::Estimate, 0, 0);
+        let test = self.plan.test().decide(&evidence, progress)?;
+        let findings = self.plan.estimate().run(&evidence, progress)?;
+        Ok((findings, Some(test)))
+    }
+
+    /// Trains a network from the start, or from its checkpoint.
+    fn train(&self, stage: Stage, method: Method, progress: &dyn Progress) -> Result<Trained<Network>, RunError> {
+        let settings = &self.plan.train;
+        let shape = self.examples.shape();
+        let network = self.plan.architecture.build(shape, self.labels.n_classes(), settings.seed, &self.device)?;
+        let consistency = self.plan.consistency.build();
+        let job = Job {
+            stage,
+            examples: self.examples,
+            labels: self.labels,
+            method,
+            consistency: consistency.as_ref(),
+            settings,
+            weights: None,
+            targets: None,
+            validation: None,
+            checkpoint: Some(self.folder.checkpoint(stage.name())),
+        };
+        Ok(train(network, &job, progress)?)
+    }
+
+    /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place.
+    fn debiased(&self, estimated: &Phi, progress: &dyn Progress) -> Result<Debiased, RunError> {
+        unimplemented!("see the methods of mnar-train")
+    }
+
+    /// Writes models, predictions and the report.
+    fn write(
+        &self,
+        mut findings: Findings,
+        test: Option<TestDecision>,
+        models: &Models,
+        row_names: Option<RowNames>,
+        origin: &Origin,
+        start: Instant,
+    ) -> Result<Report, RunError> {
+        let Models { debiased: Debiased { trained, phi }, baseline } = models;
+        let (labels, folder) = (self.labels, self.folder);
+        let describe = |temperature: f64| ModelDescription {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            architecture: self.plan.architecture.clone(),
+            input: self.examples.shape(),
+            classes: labels.names().to_vec(),
+            phi: phi.clone(),
+            temperature,
+            encoding: self.encoding.clone(),
+        };
+        save_model(&folder.model(), &trained.network, &describe(trained.temperature))?;
+        if let Some(baseline) = baseline {
+            save_model(&folder.baseline(), &baseline.network, &describe(baseline.temperature))?;
+        }
+        let population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
+        let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
+        let png = |row: usize| match self.examples {
+            Examples::Images { images, .. } => images.png(row),
+            Examples::Table(_) => None,
+        };
+        let uncertain = uncertain_rows(&population, labels, phi, name, png);
+        let predictions = Predictions::new(population, phi, labels.names(), row_names.clone())?;
+        predictions.with_labels(labels.clone()).write(&folder.predictions())?;
+
+        findings.warnings.extend(held_out_warning(trained.held_out.len()));
+        let training = Training {
+            phi: phi.clone(),
+            debiased: self.model(trained, &findings.phi),
+            baseline: baseline.as_ref().map(|baseline| self.model(baseline, &findings.phi)),
+        };
+        let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
+        let mut report = Report::new(provenance, findings).with_training(training).with_uncertain(uncertain);
+        if let Some(test) = test {
+            report = report.with_test(test);
+        }
+        AtomicFile::write_text(&folder.page(), &report.to_html()?)?;
+        // Last: a folder with a report.json holds a finished run.
+        AtomicFile::write_text(&folder.report(), &report.to_json()?)?;
+        folder.remove_checkpoints()?;
+        Ok(report)
+    }
+
+    fn model(&self, trained: &Trained<Network>, phi: &Phi) -> Model {
+        let (held_out, held_out_accuracy_per_class) = self.held_out(trained, phi);
+        Model {
+            ended: match trained.ended {
+                mnar_train::Ended::Finished => Ended::Finished,
+                mnar_train::Ended::EarlyStop => Ended::EarlyStop,
+            },
+            chosen_epoch: trained.chosen_epoch,
+            temperature: trained.temperature,
+            clipped_steps: trained.mechanism.clipped(),
+            held_out,
+            held_out_accuracy_per_class,
+            history: trained.history.clone(),
+        }
+    }
+
+    /// Scores of the held-out labelled rows, weighted by 1/phi to stand for the population, and accuracy class by class.
+    fn held_out(&self, trained: &Trained<Network>, phi: &Phi) -> (Option<HeldOut>, Vec<Option<f64>>) {
+        let classes = self.labels.n_classes();
+        let rows = &trained.held_out;
+        if rows.is_empty() {
+            return (None, vec![None; classes]);
+        }
+        let scores = logits(&trained.network, self.examples, rows);
+        let class = |row: usize| self.labels.get(row).map_or(0, |class| class.index());
+        let weights: Vec<(usize, f64)> = rows.iter().map(|&row| (class(row), 1.0 / phi[class(row)])).collect();
+        let (log_loss, accuracy) = weighted_scores(&scores, &weights, trained.temperature);
+        let accuracy_of = |k: usize| {
+            let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();
+            alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(&scores, &alone, 1.0).1)
+        };
+        (Some(HeldOut { rows: rows.len(), accuracy, log_loss }), (0..classes).map(accuracy_of).collect())
+    }
+}
+
+fn held_out_warning(rows: usize) -> Option<String> {
+    match rows {
+        0 => Some("no labels were held out: the last epoch was taken unchecked".to_owned()),
+        rows if rows < FEW_HELD_OUT => Some(format!(
+            "only {rows} labelled rows were held out: their accuracy is a rough guess, and the models may well rank the other way round on new rows"
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! A run of mnar: options, a plan, its stages, and a run folder. The command line and the Python package both call this
+//! crate.
+//!
+//! [`FitOptions`] is everything that can be chosen. [`FitPlan`] makes the choices that the options leave open, given the
+//! data. [`fit`] runs the stages (cross-fit, estimate and test, train debiased, train the biased baseline, write) and leaves
+//! a run folder behind; [`predict`] uses its model. Options are written into the folder as `settings.toml`, and the same
+//! options and data give the same run, bit by bit.
+//!
+//! ```
+//! use mnar_run::{FitOptions, FitRequest, PredictOptions, fit, predict};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let data = folder.path().join("pets.csv");
+//! let rows: String = (0..120)
+//!     .map(|i| format!("{},{}\n", i % 12, match i % 12 { 0..2 => "small", 11 => "large", _ => "" }))
+//!     .collect();
+//! std::fs::write(&data, format!("weight,size\n{rows}"))?;
+//!
+//! let mut request = FitRequest::new(&data, folder.path().join("run"));
+//! request.options = FitOptions {
+//!     label: Some("size".into()),
+//!     epochs: Some(2),
+//!     replicates: Some(0),
+//!     ..Default::default()
+//! };
+//! let report = fit(&request, &())?;
+//! assert_eq!(report.findings.about.labelled_per_class, [10, 20]);
+//!
+//! let predictions = predict(&request.folder, &data, &PredictOptions::default())?;
+//! assert_eq!(predictions.population().len(), 120);
+//! let again = FitOptions::read(&request.folder.join("settings.toml"))?;
+//! assert_eq!(again.epochs, Some(2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod demo;
+mod error;
+mod fit;
+mod folder;
+mod options;
+mod per_class;
+mod plan;
+mod predict;
+mod predictions;
+mod recorder;
+mod report;
+
+pub use demo::{DemoSample, demo};
+pub use error::{FolderState, RunError};
+pub use fit::{FitRequest, fit};
+pub use folder::RunFolder;
+pub use options::{AugmentName, CrossFitWith, DeviceName, FitOptions, NetworkName, OptimiserName};
+pub use per_class::PerClass;
+pub use plan::FitPlan;
+pub use predict::{PredictOptions, predict};
+pub use predictions::Predictions;
+pub use report::{Origin, estimate_report};

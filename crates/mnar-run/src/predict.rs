@@ -1,0 +1,47 @@
+//! Class probabilities of new rows, by the model of a run.
+
+use crate::error::{FolderState, RunError};
+use crate::predictions::Predictions;
+use mnar::PosteriorKind;
+use mnar_data::{Expected, Source, Split, read_for_prediction};
+use mnar_train::{Encoding, device, load_model, score};
+use std::path::Path;
+
+/// What to predict with, and which rows.
+#[derive(Clone, Debug, Default)]
+pub struct PredictOptions {
+    /// The column of the table that names its rows.
+    pub id: Option<String>,
+    /// Which part of data that come in parts.
+    pub split: Split,
+    /// Whether the biased baseline predicts, instead of the debiased model.
+    pub baseline: bool,
+}
+
+/// Predicts the rows of `data` by the model in a run folder.
+pub fn predict<'a>(
+    run: &Path,
+    data: impl Into<Source<'a>>,
+    options: &PredictOptions,
+) -> Result<Predictions, RunError> {
+    let folder = run.join(if options.baseline { "baseline" } else { "model" });
+    if !folder.is_dir() {
+        let finished = run.join("report.json").exists();
+        let state = match (run.is_dir(), options.baseline && finished) {
+            (false, _) => FolderState::Missing,
+            (true, true) => FolderState::NoBaseline,
+            (true, false) => FolderState::NoModel,
+        };
+        return Err(RunError::folder(run, state));
+    }
+    device::name(&device::cpu())?;
+    let (network, model) = load_model(&folder, &device::cpu().inner())?;
+    let expected = match &model.encoding {
+        Encoding::Table(encoder) => Expected::Table(encoder),
+        Encoding::Images { shape, .. } => Expected::Images { shape: *shape, resize: true },
+    };
+    let rows = read_for_prediction(data, &expected, options.split, options.id.as_deref())?;
+    let examples = model.encoding.examples(rows.inputs)?;
+    let population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
+    Predictions::new(population, &model.phi, &model.classes, rows.row_names)
+}

@@ -1,0 +1,99 @@
+//! Predictions as a table: for a file, or for a program.
+
+use crate::error::RunError;
+use mnar::{Labels, Phi, Posteriors};
+use mnar_data::{Column, RowNames, write_table};
+use std::path::Path;
+
+/// Class probabilities of every row, in the whole population and for a row that was left unlabelled.
+#[derive(Clone, Debug)]
+pub struct Predictions {
+    classes: Vec<String>,
+    population: Posteriors,
+    /// One column per class.
+    unlabelled: Vec<Vec<f64>>,
+    /// The position of the most probable class.
+    predicted: Vec<usize>,
+    confidence: Vec<f64>,
+    row_names: Option<RowNames>,
+    labels: Option<Labels>,
+}
+
+impl Predictions {
+    /// From p(y | x) and the mechanism.
+    pub fn new(
+        population: Posteriors,
+        phi: &Phi,
+        classes: &[String],
+        row_names: Option<RowNames>,
+    ) -> Result<Self, RunError> {
+        check_row_names(row_names.as_ref(), classes)?;
+        let n = population.len();
+        let mut unlabelled = vec![vec![f64::NAN; n]; classes.len()];
+        let (mut predicted, mut confidence) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for i in 0..n {
+            let p = population.row(i);
+            // Nothing can be said if such a row is never left unlabelled.
+            for (k, p) in population.given_unlabelled(i, phi).into_iter().flatten().enumerate() {
+                unlabelled[k][i] = p;
+            }
+            let best = (0..classes.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap_or(0);
+            predicted.push(best);
+            confidence.push(p[best]);
+        }
+        let classes = classes.to_vec();
+        Ok(Self { classes, population, unlabelled, predicted, confidence, row_names, labels: None })
+    }
+
+    /// The same with the labels of the rows, where they have one.
+    pub fn with_labels(self, labels: Labels) -> Self {
+        Self { labels: Some(labels), ..self }
+    }
+
+    /// p(y | x) of every row.
+    pub fn population(&self) -> &Posteriors {
+        &self.population
+    }
+
+    /// The columns of the table: the names of the rows and their labels where they are known, `predicted`,
+    /// `confidence`, `p_CLASS` and `u_CLASS`.
+    pub fn columns(&self) -> Vec<(String, Column<'_>)> {
+        let mut columns = Vec::new();
+        if let Some(RowNames { column, names }) = &self.row_names {
+            columns.push((column.clone(), Column::Texts(names.iter().map(|name| Some(name.as_str())).collect())));
+        }
+        if let Some(labels) = &self.labels {
+            let names = labels.as_slice().iter().map(|y| y.map(|class| labels.name(class))).collect();
+            columns.push(("label".to_owned(), Column::Texts(names)));
+        }
+        let predicted = self.predicted.iter().map(|&k| Some(self.classes[k].as_str())).collect();
+        columns.push(("predicted".to_owned(), Column::Texts(predicted)));
+        columns.push(("confidence".to_owned(), Column::Numbers(&self.confidence)));
+        for (k, class) in self.classes.iter().enumerate() {
+            columns.push((format!("p_{class}"), Column::Numbers(self.population.column(k))));
+        }
+        for (class, unlabelled) in self.classes.iter().zip(&self.unlabelled) {
+            columns.push((format!("u_{class}"), Column::Numbers(unlabelled)));
+        }
+        columns
+    }
+
+    /// Writes the table in the format that the name of the file stands for.
+    pub fn write(&self, path: &Path) -> Result<(), RunError> {
+        let columns = self.columns();
+        let columns: Vec<(&str, Column<'_>)> =
+            columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect();
+        Ok(write_table(path, &columns)?)
+    }
+}
+
+/// A column that names the rows must not be called like a column of the predictions.
+pub(crate) fn check_row_names(row_names: Option<&RowNames>, classes: &[String]) -> Result<(), RunError> {
+    let Some(RowNames { column, .. }) = row_names else { return Ok(()) };
+    let of_class =
+        |prefix: &str| column.strip_prefix(prefix).is_some_and(|rest| classes.iter().any(|class| class == rest));
+    if ["label", "predicted", "confidence"].contains(&column.as_str()) || of_class("p_") || of_class("u_") {
+        return Err(RunError::IdCollides { column: column.clone() });
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Putting reports together.
+
+use crate::error::RunError;
+use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
+use mnar::diagnose::most_uncertain;
+use mnar::{Labels, Phi, Posteriors, Progress};
+use mnar_report::{Provenance, Report, UncertainRow};
+use serde::Serialize;
+use std::time::{Instant, SystemTime};
+
+/// What a report says about where it comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// What the data are called.
+    pub title: String,
+    /// The command that makes the report again.
+    pub command: Option<String>,
+}
+
+impl Origin {
+    pub(crate) fn provenance(
+        &self,
+        settings: &impl Serialize,
+        computed_on: String,
+        start: Instant,
+    ) -> Result<Provenance, RunError> {
+        let settings = match serde_json::to_value(settings).map_err(RunError::spelling)? {
+            serde_json::Value::Object(settings) => settings,
+            other => serde_json::Map::from_iter([("settings".to_owned(), other)]),
+        };
+        Ok(Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            title: self.title.clone(),
+            created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            command: self.command.clone(),
+            settings,
+            computed_on,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// Rows that a report shows as worth labelling.
+const SHOWN: usize = 12;
+/// Classes shown for each of them.
+const GUESSES: usize = 3;
+
+/// The unlabelled rows whose class is least certain. `name` gives the name of a row, `png` its image.
+pub(crate) fn uncertain_rows(
+    posteriors: &Posteriors,
+    labels: &Labels,
+    phi: &Phi,
+    name: impl Fn(usize) -> Option<String>,
+    png: impl Fn(usize) -> Option<Vec<u8>>,
+) -> Vec<UncertainRow> {
+    let rows = most_uncertain(posteriors, labels, phi, SHOWN).into_iter();
+    rows.map(|row| {
+        let mut order: Vec<usize> = (0..row.probabilities.len()).collect();
+        order.sort_by(|&a, &b| row.probabilities[b].total_cmp(&row.probabilities[a]));
+        let guesses = order.iter().take(GUESSES).map(|&k| (labels.names()[k].clone(), row.probabilities[k])).collect();
+        UncertainRow::new(row.row + 1, name(row.row), guesses, png(row.row))
+    })
+    .collect()
+}
+
+/// The settings of an estimate, as its report shows them.
+#[derive(Serialize)]
+struct EstimateRecord<'a> {
+    posterior: mnar::PosteriorKind,
+    #[serde(flatten)]
+    settings: &'a EstimateSettings,
+    features: Option<&'a [String]>,
+    permutations: usize,
+}
+
+/// Estimates, tests with the same seed, and puts both into a report.
+pub fn estimate_report(
+    settings: &EstimateSettings,
+    evidence: &Evidence<'_>,
+    origin: &Origin,
+    start: Instant,
+    progress: &dyn Progress,
+) -> Result<(Findings, Report), RunError> {
+    let kind = evidence.posteriors.kind();
+    let settings = settings.clone().for_report(kind);
+    let findings = settings.run(evidence, progress)?;
+    let test = TestSettings { seed: settings.seed, ..Default::default() }.decide(evidence, progress)?;
+    let posteriors = findings.calibrated.as_ref().unwrap_or(&evidence.posteriors);
+    let uncertain = uncertain_rows(posteriors, evidence.labels, &findings.phi, |_| None, |_| None);
+    let record = EstimateRecord {
+        posterior: kind,
+        settings: &settings,
+        features: findings.features.as_deref(),
+        permutations: test.result.draws,
+    };
+    let provenance = origin.provenance(&record, "cpu".to_owned(), start)?;
+    let report = Report::new(provenance, findings.clone()).with_test(test).with_uncertain(uncertain);
+    Ok((findings, report))
+}
