@@ -4,8 +4,8 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by Ctrl-C: finish the step, keep what is done, and say how to go on. A second Ctrl-C ends at once; files are
-/// written whole or not at all.
+/// A flag that Ctrl-C sets, so that long work keeps what is done and stops. A second Ctrl-C ends the process at once; files
+/// are written whole or not at all.
 pub(crate) fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();

@@ -1,12 +1,12 @@
-//! The command `mnar`; what it does is in the library beside it.
+//! The command `mnar`. What it does is in the library beside it.
 
 use std::process::ExitCode;
 
-/// Training frees and takes the same large buffers at every step: an allocator that keeps them spares a page fault every
+/// Training frees and allocates the same large buffers at every step. An allocator that keeps them saves a page fault per
 /// 4 KB, up to a quarter of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    mnar_cli::main(std::env::args_os())
+    ExitCode::from(mnar_cli::main(std::env::args_os()))
 }

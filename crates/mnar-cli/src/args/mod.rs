@@ -1,16 +1,13 @@
-//! The command line as typed. What the words mean together is checked in `plan`.
+//! The command line as typed. What the arguments mean together is checked by the settings they become.
 
 mod fit;
-mod reproduce;
 mod table;
 
-pub(crate) use fit::{
-    AugmentArg, DataArgs, DeviceName, FitArgs, FitOptions, NetworkArg, OptimiserArg, PredictArgs, SplitName,
-};
-pub(crate) use reproduce::{ProtocolName, ReproduceArgs};
-pub(crate) use table::{Calibrate, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
+pub(crate) use fit::{FitArgs, PredictArgs, SplitName};
+pub(crate) use table::{EstimateArgs, TableArgs, TestArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use mnar_run::DemoSample;
 use std::path::PathBuf;
 
 /// Are your labels missing not at random? Test it, and estimate how likely each class was to be labelled.
@@ -30,19 +27,17 @@ pub(crate) enum Command {
     Estimate(EstimateArgs),
     /// Test whether the labels are informative
     Test(TestArgs),
-    /// End to end on your data: estimate, test, train a classifier that informative labels do not fool
+    /// End to end on your data: estimate, test, and train a classifier corrected for label-selection bias
     Fit(Box<FitArgs>),
-    /// Class probabilities of new rows, by a model of `mnar fit`
+    /// Predict class probabilities of new rows with a model of `mnar fit`
     Predict(PredictArgs),
     /// Hide labels of a table by a known mechanism
     Simulate(SimulateArgs),
-    /// Run an experiment of the paper again: its table, ours beside theirs
-    Reproduce(ReproduceArgs),
     /// Draw the report of a run again, and its figures for a paper
     Report(ReportArgs),
-    /// Completions for a shell, to standard output
+    /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// The manual page, to standard output
+    /// Print the manual page
     Man,
 }
 
@@ -55,7 +50,7 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
 
-    /// The page, in place of report.html in the run's folder
+    /// Where to write the page [default: report.html in the run folder]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -95,7 +90,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
-    /// Keep the labels as they were in a new column of this name
+    /// Keep the original labels in a new column of this name
     #[arg(long, value_name = "COLUMN")]
     pub(crate) keep_truth: Option<String>,
 
@@ -119,8 +114,8 @@ pub(crate) struct SimulateArgs {
   mnar demo --seed 1 --format json --quiet")]
 pub(crate) struct DemoArgs {
     /// The sample
-    #[arg(long, value_enum, default_value_t = Dataset::Digits)]
-    pub(crate) dataset: Dataset,
+    #[arg(long, value_enum, default_value_t = DemoSample::Digits)]
+    pub(crate) dataset: DemoSample,
 
     /// The folder of the report
     #[arg(long, value_name = "DIR", default_value = "mnar-demo")]
@@ -143,12 +138,4 @@ pub(crate) struct DemoArgs {
 pub(crate) enum Format {
     Text,
     Json,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum Dataset {
-    /// 1,797 handwritten digits, ten classes
-    Digits,
-    /// 569 breast tumours, malignant or benign
-    BreastCancer,
 }

@@ -1,17 +1,23 @@
 //! `mnar estimate` and `mnar test`, on a table of predictions or features.
 
 use super::Format;
-use clap::{Args, ValueEnum};
+use anyhow::Result;
+use clap::Args;
+use mnar::analysis::{Calibrate, EstimateSettings, IntervalMethod, Method, TestMethod, TestSettings};
+use mnar::classify::SoftmaxRegression;
+use mnar::estimate::Shares;
+use mnar::{ClassShares, Phi, PosteriorKind};
+use mnar_run::PerClass;
 use std::path::PathBuf;
 
 /// How the table is laid out.
 #[derive(Args)]
 pub(crate) struct TableArgs {
-    /// CSV or Parquet: the label column and one probability column a class (or features, with --features)
+    /// CSV or Parquet: the label column and one probability column per class (or features, with --features)
     #[arg(value_name = "PRED")]
     pub(crate) table: PathBuf,
 
-    /// The label column; a blank or null label is a missing one
+    /// The label column; a blank or null label is missing
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: String,
 
@@ -21,8 +27,8 @@ pub(crate) struct TableArgs {
 
     /// Which posterior the probabilities are: `labelled` is what a classifier trained on the labelled rows alone
     /// learns, `population` one trained with 1/phi weights or on fully labelled data
-    #[arg(long, value_enum, default_value_t = Posterior::Labelled)]
-    pub(crate) posterior: Posterior,
+    #[arg(long, value_enum, default_value_t = PosteriorKind::Labelled)]
+    pub(crate) posterior: PosteriorKind,
 
     /// The column that says in which fold each row was held out, where the predictions are cross-fitted
     #[arg(long, value_name = "COLUMN")]
@@ -85,13 +91,13 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = Calibrate::Auto)]
     pub(crate) calibrate: Calibrate,
 
-    /// Pull the shares of the unlabelled rows towards those of the labelled rows with the weight of so many rows
+    /// Shrink the shares of the unlabelled rows towards those of the labelled rows with the weight of this many rows
     #[arg(long, value_name = "ROWS", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) prior_weight: f64,
 
     /// How intervals are made; auto takes the bootstrap where it is affordable
-    #[arg(long, value_enum, default_value_t = Interval::Auto)]
-    pub(crate) interval: Interval,
+    #[arg(long, value_enum, default_value_t = IntervalMethod::Auto)]
+    pub(crate) interval: IntervalMethod,
 
     /// Bootstrap replicates
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -101,7 +107,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
-    /// Write a page of the estimate, the test and the checks: one HTML file that opens offline
+    /// Write a report of the estimate, the test and the checks: one HTML page that opens offline
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
@@ -116,6 +122,60 @@ pub(crate) struct EstimateArgs {
     /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
     #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights"])]
     pub(crate) stream: bool,
+}
+
+impl TableArgs {
+    /// The classifier that is cross-fitted on features.
+    pub(crate) fn classifier(&self) -> SoftmaxRegression {
+        SoftmaxRegression { l2: self.l2, ..Default::default() }
+    }
+}
+
+impl EstimateArgs {
+    /// The settings of the estimate, for classes of these names.
+    pub(crate) fn settings(&self, classes: &[String]) -> Result<EstimateSettings> {
+        let shares = match self.shares.as_slice() {
+            [] => None,
+            [word] if word == "balanced" => Some(Shares::Balanced),
+            words => {
+                let shares = PerClass::Items(words.to_vec()).resolve("shares", classes)?;
+                Some(Shares::Known(ClassShares::new(shares)?))
+            }
+        };
+        let phi = match self.phi.as_slice() {
+            [] => None,
+            words => Some(Phi::new(PerClass::Items(words.to_vec()).resolve("phi", classes)?)?),
+        };
+        Ok(EstimateSettings {
+            method: self.method,
+            shares,
+            phi,
+            calibrate: self.calibrate,
+            prior_weight: self.prior_weight,
+            interval: self.interval,
+            replicates: self.replicates,
+            sensitivity: self.sensitivity.clone(),
+            width: self.width,
+            describe_classifier: false,
+            seed: self.table.seed,
+        })
+    }
+}
+
+impl TestArgs {
+    /// The settings of the test.
+    pub(crate) fn settings(&self) -> TestSettings {
+        TestSettings {
+            method: self.method,
+            level: self.level,
+            permutations: self.permutations,
+            replicates: self.replicates,
+            folds: self.table.folds,
+            regression: self.table.classifier(),
+            power: self.power,
+            seed: self.table.seed,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -153,52 +213,4 @@ pub(crate) struct TestArgs {
     /// Exit with 1 where the test rejects
     #[arg(long)]
     pub(crate) fail_on_reject: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Posterior {
-    Labelled,
-    Population,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum Method {
-    Auto,
-    LabelShift,
-    Likelihood,
-    Moments,
-    Confusion,
-    Known,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum Calibrate {
-    Auto,
-    Bcts,
-    None,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum Interval {
-    Auto,
-    /// From the observed information: instant, conditional on the classifier and its calibration
-    Information,
-    /// Resample labelled and unlabelled rows together, calibrate again, and with --features refit the classifier
-    Bootstrap,
-    /// Profile likelihood, class by class: conditional on the classifier, keeps its shape at phi = 1
-    Profile,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(crate) enum TestMethod {
-    Auto,
-    /// Permute which rows are labelled, within folds
-    Permutation,
-    /// The paper's likelihood ratio: on raw data (--features) with the classifier profiled, a bootstrap reference and
-    /// chi-square beside it; on predictions with chi-square alone
-    Lrt,
-    /// The likelihood ratio with a bootstrap reference that refits
-    LrtBootstrap,
-    /// The moment estimator's distance from a constant mechanism, with a bootstrap reference that refits
-    MomentsBootstrap,
 }

@@ -1,29 +1,45 @@
 //! `mnar estimate`: phi and the class shares.
 
-use crate::Outcome;
 use crate::args::{EstimateArgs, Format};
-use crate::cmd::fit::typed_origin;
-use crate::input::{Input, Table};
+use crate::input::{Input, Loading, Table};
+use crate::interrupt::stop_on_ctrl_c;
 use crate::output::{self, Versioned};
-use crate::plan;
+use crate::terminal::Terminal;
+use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
 use mnar::analysis::{About, EstimateSettings, Findings};
 use mnar::risk::RiskWeights;
 use mnar::{Labels, Phi, Rows};
 use mnar_data::{AtomicFile, Column, ParquetPredictions};
-use mnar_report::{Occasion, Report, estimate_text};
+use mnar_report::estimate_text;
+use mnar_run::estimate_report;
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
+pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let start = Instant::now();
     if args.report.is_some() && args.stream {
         bail!("--report needs the table in memory, and --stream leaves it in its file; use one of them");
     }
-    let may_stream = args.sensitivity.is_empty() && args.weights.is_none() && args.report.is_none();
-    let (settings, found) = match Input::read(&args.table, args.stream, may_stream)? {
-        Input::Stream(table) => streamed(&args, &table)?,
-        Input::Table(table) => in_memory(&args, &table, start)?,
+    if args.shares.is_empty() && args.phi.is_empty() {
+        // Settings that do not go together are refused before the table is read.
+        args.settings(&[])?.check(args.table.posterior)?;
+    }
+    let in_memory_only = !args.sensitivity.is_empty() || args.weights.is_some() || args.report.is_some();
+    let loading = match (args.stream, in_memory_only) {
+        (true, _) => Loading::Stream,
+        (false, true) => Loading::Load,
+        (false, false) => Loading::Auto,
+    };
+    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let estimated = match Input::read(&args.table, loading)? {
+        Input::Stream(table) => streamed(&args, &table),
+        Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
+    };
+    terminal.clear();
+    let (settings, found) = match estimated {
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        estimated => estimated?,
     };
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
@@ -32,28 +48,32 @@ pub(crate) fn run(args: EstimateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn in_memory(args: &EstimateArgs, table: &Table, start: Instant) -> Result<(EstimateSettings, Findings)> {
-    let settings = plan::estimate(args, table.labels.names())?;
-    let given = table.given();
-    let found = settings.run(&given, &output::Bar::new(args.table.quiet))?;
+fn in_memory(
+    args: &EstimateArgs,
+    table: &Table,
+    typed: &Typed,
+    start: Instant,
+    terminal: &Terminal,
+) -> Result<(EstimateSettings, Findings)> {
+    let settings = args.settings(table.labels.names())?;
+    let evidence = table.evidence(&args.table, terminal)?;
+    let found = match &args.report {
+        None => settings.run(&evidence, terminal)?,
+        Some(path) => {
+            let origin = typed.origin(&args.table.table);
+            let (found, report) = estimate_report(&settings, &evidence, &origin, start, terminal)?;
+            AtomicFile::write_text(path, &report.to_html()?)?;
+            found
+        }
+    };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, &Phi::new(found.phi.clone())?)?;
-    }
-    if let Some(path) = &args.report {
-        let origin = typed_origin(&args.table.table);
-        let occasion = Occasion {
-            title: origin.title,
-            command: origin.command,
-            created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            seconds: start.elapsed().as_secs_f64(),
-        };
-        AtomicFile::write_text(path, &Report::of_estimate(&found, &given, occasion)?.to_html()?)?;
+        write_weights(path, &table.labels, &found.phi)?;
     }
     Ok((settings, found))
 }
 
 fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(EstimateSettings, Findings)> {
-    let settings = plan::estimate(args, table.names())?;
+    let settings = args.settings(table.names())?;
     let about = About {
         classes: table.names().to_vec(),
         n: table.rows(),

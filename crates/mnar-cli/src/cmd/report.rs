@@ -1,7 +1,7 @@
 //! `mnar report`: the page of a run, drawn again from its `report.json`.
 
-use crate::Outcome;
 use crate::args::ReportArgs;
+use crate::{Outcome, output};
 use anyhow::{Context as _, Result, bail};
 use mnar_data::AtomicFile;
 use mnar_report::Report;
@@ -20,13 +20,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     let report = Report::from_json(&text).with_context(|| source.display().to_string())?;
     let page = args.output.clone().unwrap_or_else(|| args.run.join("report.html"));
     AtomicFile::write_text(&page, &report.to_html()?)?;
-    println!("wrote {}", page.display());
+    output::print(&format!("wrote {}\n", page.display()))?;
     if let Some(folder) = &args.figures {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         for figure in report.figures() {
             let path = folder.join(format!("{}.svg", figure.id));
             AtomicFile::write_text(&path, &figure.svg()?)?;
-            println!("wrote {}", path.display());
+            output::print(&format!("wrote {}\n", path.display()))?;
         }
     }
     Ok(Outcome::Done)

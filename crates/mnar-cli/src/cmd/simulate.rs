@@ -3,10 +3,10 @@
 use crate::Outcome;
 use crate::args::{Format, SimulateArgs};
 use crate::output;
-use crate::plan::by_class;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar_report::{TextTable, number};
+use mnar_run::PerClass;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
     if labels.n_labelled() == 0 {
         bail!("{}: column `{}` has no label to hide", args.table.display(), args.label);
     }
-    let phi = Phi::new(by_class("--phi", &args.phi, labels.names())?)?;
+    let phi = Phi::new(PerClass::Items(args.phi).resolve("phi", labels.names())?)?;
     let kept = mnar::simulate::mask(&labels, &phi, args.seed)?;
     mnar_data::mask_labels(&args.table, &args.output, &args.label, &args.missing, args.keep_truth.as_deref(), &kept)?;
     let mut left = vec![0; labels.n_classes()];

@@ -2,21 +2,29 @@
 
 use crate::Outcome;
 use crate::args::{Format, TestArgs};
-use crate::input::Input;
+use crate::input::{Input, Loading};
+use crate::interrupt::stop_on_ctrl_c;
 use crate::output::{self, Versioned};
-use crate::plan;
+use crate::terminal::Terminal;
 use anyhow::{Result, bail};
 use mnar_report::test_text;
 
 pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
-    let settings = plan::test(&args);
-    let Input::Table(table) = Input::read(&args.table, false, false)? else {
+    let settings = args.settings();
+    let Input::Table(table) = Input::read(&args.table, Loading::Load)? else {
         bail!("the test needs the table in memory");
     };
-    let found = settings.run(&table.given(), &output::Bar::new(args.table.quiet))?;
+    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let evidence = table.evidence(&args.table, &terminal);
+    let found = evidence.and_then(|evidence| Ok(settings.run(&evidence, &terminal)?));
+    terminal.clear();
+    let found = match found {
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        found => found?,
+    };
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
-        Format::Text => output::print(&test_text(&found, &settings, table.features.is_some()))?,
+        Format::Text => output::print(&test_text(&found, &settings, args.table.features.is_some()))?,
     }
-    Ok(if found.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
+    Ok(if found.decision.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
 }

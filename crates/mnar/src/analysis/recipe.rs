@@ -96,6 +96,11 @@ impl Default for EstimateSettings {
 pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
 impl EstimateSettings {
+    /// Refuses settings that do not go together, or not with posteriors of this kind.
+    pub fn check(&self, kind: PosteriorKind) -> Result<(), Error> {
+        Recipe::new(self, kind).map(drop)
+    }
+
     /// The same settings with everything that a report shows: the sensitivity curve where the estimator has one, and the
     /// description of the classifier.
     pub fn for_report(mut self, kind: PosteriorKind) -> Self {

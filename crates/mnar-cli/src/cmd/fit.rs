@@ -1,0 +1,73 @@
+//! `mnar fit`: from a file to a model corrected for label-selection bias.
+
+use crate::args::{FitArgs, Format};
+use crate::interrupt::stop_on_ctrl_c;
+use crate::terminal::Terminal;
+use crate::{Outcome, Typed, output};
+use anyhow::{Context as _, Result};
+use mnar_report::Report;
+use mnar_run::{FitOptions, FitRequest, fit};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
+    let options = match &args.settings {
+        Some(path) => args.options.or(FitOptions::read(path)?)?,
+        None => args.options,
+    };
+    let folder = args.out.unwrap_or_else(|| default_folder(&args.data));
+    let request = FitRequest {
+        options,
+        resume: args.resume,
+        origin: typed.origin(&args.data),
+        checkpoint_every: checkpoint_every()?,
+        ..FitRequest::new(args.data.as_path(), &folder)
+    };
+    let terminal = Terminal::new(args.quiet, stop_on_ctrl_c()?);
+    let report = fit(&request, &terminal);
+    terminal.clear();
+    let report = match report {
+        Err(error) if error.is_cancelled() => {
+            if folder.is_dir() {
+                eprintln!("stopped; everything done so far is in {}.", folder.display());
+                eprintln!("Go on with the same command and --resume.");
+            }
+            return Ok(Outcome::Interrupted);
+        }
+        report => report?,
+    };
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Text => output::print(&format!("{}{}", report.to_text(), trailer(&report, &folder)))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// The longest time between two checkpoints; tests that kill a run shorten it.
+fn checkpoint_every() -> Result<Duration> {
+    const VARIABLE: &str = "MNAR_CHECKPOINT_SECONDS";
+    match std::env::var(VARIABLE) {
+        Err(_) => Ok(FitRequest::CHECKPOINT_EVERY),
+        Ok(text) => {
+            let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            seconds.with_context(|| format!("{VARIABLE} is `{text}`, but must be a number of seconds, at least 0"))
+        }
+    }
+}
+
+fn trailer(report: &Report, folder: &Path) -> String {
+    format!(
+        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml, metrics and events.\nNext: open {}, and `mnar predict {} NEW_DATA -o predictions.csv`.\n",
+        report.provenance.seconds,
+        report.provenance.computed_on,
+        report.findings.seed,
+        folder.display(),
+        folder.join("report.html").display(),
+        folder.display()
+    )
+}
+
+fn default_folder(data: &Path) -> PathBuf {
+    let name = data.file_stem().map_or_else(|| "mnar".into(), |name| name.to_string_lossy().into_owned());
+    PathBuf::from(format!("{name}-run"))
+}

@@ -1,0 +1,66 @@
+//! Errors in the words of the command line: remedies as flags that can be pasted.
+
+use mnar::Remedy;
+use mnar_data::DataError;
+use mnar_run::RunError;
+
+/// What would cure an error, one hint per remedy.
+pub(crate) fn hints(error: &anyhow::Error) -> Vec<String> {
+    let remedies = error.chain().find_map(|cause| {
+        let remedies = if let Some(error) = cause.downcast_ref::<RunError>() {
+            error.remedies()
+        } else if let Some(error) = cause.downcast_ref::<DataError>() {
+            error.remedies()
+        } else if let Some(error) = cause.downcast_ref::<mnar::Error>() {
+            error.remedies()
+        } else {
+            Vec::new()
+        };
+        (!remedies.is_empty()).then_some(remedies)
+    });
+    remedies.unwrap_or_default().iter().map(flag).collect()
+}
+
+/// Whether an error of the statistics needs the name of the table.
+pub(crate) fn speaks_of_rows(error: &anyhow::Error) -> bool {
+    error.is::<mnar::Error>()
+        || matches!(error.downcast_ref(), Some(RunError::Statistics(_)))
+        || matches!(error.downcast_ref(), Some(RunError::Train(mnar_train::TrainError::WrongInput { .. })))
+}
+
+fn flag(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Set { option, value } if value.is_empty() => format!("--{option}"),
+        Remedy::Set { option, value } => format!("--{option} {}", quoted(value)),
+        Remedy::Unset { option } => format!("leave out --{option}"),
+        _ => String::new(),
+    }
+}
+
+/// A word as a shell takes it literally.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_can_be_pasted() {
+        assert_eq!(flag(&Remedy::set("ignore", "Individual ID")), "--ignore 'Individual ID'");
+        assert_eq!(flag(&Remedy::set("missing", "it's")), r"--missing 'it'\''s'");
+        assert_eq!(flag(&Remedy::set("label", "COLUMN")), "--label COLUMN");
+        assert_eq!(flag(&Remedy::set("resume", "")), "--resume");
+        assert_eq!(flag(&Remedy::unset("resume")), "leave out --resume");
+        let error = anyhow::Error::from(RunError::from(mnar::Error::NoUnlabelled { n: 3 })).context("a.csv");
+        assert_eq!(hints(&error), ["--missing VALUE"]);
+        let error = anyhow::Error::from(mnar::Error::NoUnlabelled { n: 3 });
+        assert_eq!(hints(&error), ["--missing VALUE"]);
+    }
+}
