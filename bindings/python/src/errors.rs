@@ -1,5 +1,7 @@
-//! Errors of Rust as the exceptions of `mnar._errors`.
+//! Errors of Rust as the exceptions of `mnar._errors`, with remedies in the words of Python.
 
+use mnar::Remedy;
+use mnar_run::RunError;
 use pyo3::prelude::*;
 
 /// Which exception an error becomes.
@@ -28,20 +30,51 @@ pub(crate) fn exception(py: Python<'_>, kind: Kind, message: String) -> PyErr {
 
 /// An error of the statistics.
 pub(crate) fn of_statistics(py: Python<'_>, error: &mnar::Error) -> PyErr {
+    exception(py, kind_of(error), message(error, &error.remedies()))
+}
+
+/// An error of a whole run.
+pub(crate) fn of_run(py: Python<'_>, error: &RunError) -> PyErr {
     let kind = match error {
+        RunError::Statistics(error) => kind_of(error),
+        RunError::OptionValue { .. } | RunError::PerClass { .. } | RunError::Options { .. } => Kind::Settings,
+        _ => Kind::Run,
+    };
+    exception(py, kind, message(error, &error.remedies()))
+}
+
+fn kind_of(error: &mnar::Error) -> Kind {
+    match error {
         mnar::Error::Settings(_) | mnar::Error::OutOfRange { .. } | mnar::Error::WrongPosterior { .. } => {
             Kind::Settings
         }
         mnar::Error::NotIdentified { .. } => Kind::NotIdentified,
         _ => Kind::Input,
-    };
-    exception(py, kind, error.to_string())
+    }
 }
 
-/// An error of a whole run.
-pub(crate) fn of_run(py: Python<'_>, error: &anyhow::Error) -> PyErr {
-    match error.downcast_ref::<mnar::Error>() {
-        Some(statistics) => of_statistics(py, statistics),
-        None => exception(py, Kind::Run, format!("{error:#}")),
+/// The error with its causes, and one hint per remedy.
+fn message(error: &dyn std::error::Error, remedies: &[Remedy]) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
     }
+    for remedy in remedies {
+        match remedy {
+            Remedy::Set { option, value } if value.is_empty() => {
+                text.push_str(&format!("\nhint: {}=True", keyword(option)));
+            }
+            Remedy::Set { option, value } => text.push_str(&format!("\nhint: {}={value:?}", keyword(option))),
+            Remedy::Unset { option } => text.push_str(&format!("\nhint: leave out `{}`", keyword(option))),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// The name of an option as a keyword.
+pub(crate) fn keyword(option: &str) -> String {
+    option.replace('-', "_")
 }

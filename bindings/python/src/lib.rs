@@ -1,11 +1,12 @@
-//! The native half of the Python package `mnar`: arrays in, JSON and arrays out. Names, estimators of scikit-learn's kind
-//! and words for people are in the Python half.
+//! The native half of the Python package `mnar`: arrays and Arrow tables in, JSON and arrays out. Names and scikit-learn
+//! estimators are in the Python half.
 
 mod arrays;
 mod errors;
 mod interrupt;
 mod mechanism;
 mod run;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -15,7 +16,7 @@ mod _native {
     #[pymodule_export]
     use crate::mechanism::{estimate, page, reweigh, risk_weights, test};
     #[pymodule_export]
-    use crate::run::{command_line, fit, predict};
+    use crate::run::{command_line, fit, fit_options, predict};
 
     use pyo3::prelude::*;
 

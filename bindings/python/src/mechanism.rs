@@ -1,75 +1,26 @@
 //! The estimate, the test, and what follows from them.
 
 use crate::arrays::{Probabilities, View, labels, plan, slice, word};
-use crate::errors::{Kind, exception, of_statistics};
+use crate::errors::{Kind, exception, of_run, of_statistics};
 use crate::interrupt::interruptible;
-use mnar::analysis::{EstimateSettings, Given, TestSettings};
+use mnar::analysis::{EstimateSettings, Evidence, TestSettings};
 use mnar::calibrate::Bcts;
 use mnar::crossfit::FoldPlan;
-use mnar::estimate::Shares;
-use mnar::linear::SoftmaxRegression;
 use mnar::risk::RiskWeights;
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
 use mnar_data::AtomicFile;
-use mnar_report::{Occasion, Report, estimate_text, test_text};
+use mnar_report::{estimate_text, test_text};
+use mnar_run::{Origin, RunError, estimate_report};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-/// Settings of an estimate as Python has them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    method: String,
-    posterior: String,
-    calibrate: String,
-    shares: Option<KnownShares>,
-    phi: Option<Vec<f64>>,
-    prior_weight: f64,
-    interval: String,
-    replicates: usize,
-    sensitivity: Vec<f64>,
-    width: Option<f64>,
-    seed: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum KnownShares {
-    Word(String),
-    Numbers(Vec<f64>),
-}
-
-impl Options {
-    fn parse(py: Python<'_>, text: &str) -> PyResult<(EstimateSettings, PosteriorKind)> {
-        let options: Self = serde_json::from_str(text)
-            .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))?;
-        let shares = match options.shares {
-            None => None,
-            Some(KnownShares::Word(word)) if word == "balanced" => Some(Shares::Balanced),
-            Some(KnownShares::Word(word)) => {
-                let message = format!("shares is {word:?}, but must be \"balanced\" or one share a class");
-                return Err(exception(py, Kind::Settings, message));
-            }
-            Some(KnownShares::Numbers(shares)) => Some(Shares::Known(shares)),
-        };
-        let phi = options.phi.map(Phi::new).transpose().map_err(|error| of_statistics(py, &error))?;
-        let settings = EstimateSettings {
-            method: word(py, "method", &options.method)?,
-            shares,
-            phi,
-            calibrate: word(py, "calibrate", &options.calibrate)?,
-            prior_weight: options.prior_weight,
-            interval: word(py, "interval", &options.interval)?,
-            replicates: options.replicates,
-            sensitivity: options.sensitivity,
-            width: options.width,
-            seed: options.seed,
-        };
-        Ok((settings, word(py, "posterior", &options.posterior)?))
-    }
+/// Settings from JSON.
+fn settings<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
+    serde_json::from_str(text)
+        .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))
 }
 
 /// Probabilities, codes of classes, names of classes, and folds if any: a tuple in Python.
@@ -112,21 +63,27 @@ impl Rows<'_> {
 }
 
 impl Checked {
-    fn given(&self) -> Given<'_> {
-        Given::predictions(&self.posteriors, &self.labels).with_folds(&self.plan)
+    fn evidence(&self) -> Evidence<'_> {
+        Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan)
     }
 }
 
 /// Estimates phi: what `mnar estimate --format json` prints, the text for people, and the seconds it took.
 #[pyfunction]
-#[pyo3(signature = (table, options))]
-pub(crate) fn estimate(py: Python<'_>, table: Table<'_>, options: &str) -> PyResult<(String, String, f64)> {
-    let (settings, kind) = Options::parse(py, options)?;
+#[pyo3(signature = (table, posterior, options))]
+pub(crate) fn estimate(
+    py: Python<'_>,
+    table: Table<'_>,
+    posterior: &str,
+    options: &str,
+) -> PyResult<(String, String, f64)> {
+    let (settings, kind): (EstimateSettings, PosteriorKind) =
+        (settings(py, options)?, word(py, "posterior", posterior)?);
     let rows = table.rows(py)?;
-    let found = interruptible(py, move |stop| {
+    let found = interruptible(py, true, move |progress| {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
-        let found = settings.run(&checked.given(), stop)?;
+        let found = settings.run(&checked.evidence(), progress)?;
         let seconds = start.elapsed().as_secs_f64();
         let text = estimate_text(&found, &settings);
         Ok((found, text, seconds))
@@ -135,74 +92,43 @@ pub(crate) fn estimate(py: Python<'_>, table: Table<'_>, options: &str) -> PyRes
     Ok((json(py, &found)?, text, seconds))
 }
 
-/// Writes the page of an estimate.
+/// Writes the report of an estimate, and returns it.
 #[pyfunction]
-#[pyo3(signature = (table, options, title, path))]
+#[pyo3(signature = (table, posterior, options, title, path))]
 pub(crate) fn page(
     py: Python<'_>,
     table: Table<'_>,
+    posterior: &str,
     options: &str,
     title: String,
     path: Option<PathBuf>,
 ) -> PyResult<String> {
-    let (settings, kind) = Options::parse(py, options)?;
+    let (settings, kind): (EstimateSettings, PosteriorKind) =
+        (settings(py, options)?, word(py, "posterior", posterior)?);
     let rows = table.rows(py)?;
-    let html = interruptible(py, move |stop| -> anyhow::Result<String> {
+    let html = interruptible(py, true, move |progress| -> Result<String, RunError> {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
-        let given = checked.given();
-        let found = settings.run(&given, stop)?;
-        let occasion = Occasion {
-            title,
-            command: None,
-            created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            seconds: start.elapsed().as_secs_f64(),
-        };
-        let html = Report::of_estimate(&found, &given, occasion)?.to_html()?;
+        let origin = Origin { title, command: None };
+        let (_, report) = estimate_report(&settings, &checked.evidence(), &origin, start, progress)?;
+        let html = report.to_html()?;
         if let Some(path) = path {
             AtomicFile::write_text(&path, &html)?;
         }
         Ok(html)
     })?;
-    html.map_err(|error| crate::errors::of_run(py, &error))
-}
-
-/// Settings of a test as Python has them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TestOptions {
-    method: String,
-    posterior: String,
-    level: f64,
-    permutations: usize,
-    replicates: usize,
-    folds: usize,
-    l2: f64,
-    power: Option<f64>,
-    seed: u64,
+    html.map_err(|error| of_run(py, &error))
 }
 
 /// Tests whether labels are informative: what `mnar test --format json` prints, and the text for people.
 #[pyfunction]
-#[pyo3(signature = (table, options))]
-pub(crate) fn test(py: Python<'_>, table: Table<'_>, options: &str) -> PyResult<(String, String)> {
-    let options: TestOptions = serde_json::from_str(options)
-        .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))?;
-    let kind: PosteriorKind = word(py, "posterior", &options.posterior)?;
-    let settings = TestSettings {
-        method: word(py, "method", &options.method)?,
-        level: options.level,
-        permutations: options.permutations,
-        replicates: options.replicates,
-        folds: options.folds,
-        regression: SoftmaxRegression { l2: options.l2, ..Default::default() },
-        power: options.power,
-        seed: options.seed,
-    };
+#[pyo3(signature = (table, posterior, options))]
+pub(crate) fn test(py: Python<'_>, table: Table<'_>, posterior: &str, options: &str) -> PyResult<(String, String)> {
+    let (settings, kind): (TestSettings, PosteriorKind) = (settings(py, options)?, word(py, "posterior", posterior)?);
     let rows = table.rows(py)?;
-    let found = interruptible(py, move |stop| {
+    let found = interruptible(py, true, move |progress| {
         let checked = rows.checked(kind)?;
-        let found = settings.run(&checked.given(), stop)?;
+        let found = settings.run(&checked.evidence(), progress)?;
         let text = test_text(&found, &settings, false);
         Ok((found, text))
     })?;
@@ -223,17 +149,18 @@ pub(crate) fn reweigh<'py>(
     unlabelled: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let kind: PosteriorKind = word(py, "posterior", posterior)?;
+    let phi = Phi::new(phi).map_err(|error| of_statistics(py, &error))?;
     let view = proba.view();
-    let reweighed = interruptible(py, move |_| -> Result<ndarray::Array2<f64>, mnar::Error> {
+    let reweighed = interruptible(py, true, move |_| -> Result<ndarray::Array2<f64>, mnar::Error> {
         let raw = view.posteriors(kind)?;
         let posteriors = match inverse_temperature {
             None => raw,
-            Some(inverse_temperature) => calibration(inverse_temperature, biases).apply(&raw)?,
+            Some(inverse_temperature) => Bcts::known(inverse_temperature, biases).apply(&raw)?,
         };
         let mut out = ndarray::Array2::zeros((posteriors.len(), posteriors.n_classes()));
         for (i, mut row) in out.rows_mut().into_iter().enumerate() {
             let of_row = if unlabelled {
-                // Such a row is never left unlabelled, so nothing can be said of it if it were.
+                // Such a row is never left unlabelled, so nothing can be said about it if it were.
                 posteriors.given_unlabelled(i, &phi).unwrap_or_else(|| vec![f64::NAN; phi.len()])
             } else {
                 posteriors.of_population(i, &phi)
@@ -246,7 +173,7 @@ pub(crate) fn reweigh<'py>(
     Ok(PyArray2::from_owned_array(py, reweighed))
 }
 
-/// The weights of every row's losses in the unbiased risk (eq:drclassical): of the loss with its label, and of the loss
+/// The weights of every row's losses in the debiased SSL risk: of the loss with its label, and of the loss
 /// without.
 #[pyfunction]
 #[pyo3(signature = (codes, phi))]
@@ -267,20 +194,6 @@ pub(crate) fn risk_weights<'py>(
     let ell: Vec<f64> = codes.iter().map(|&code| weights.ell(class(code))).collect();
     let h: Vec<f64> = codes.iter().map(|&code| weights.h(class(code))).collect();
     Ok((PyArray1::from_vec(py, ell), PyArray1::from_vec(py, h)))
-}
-
-/// A calibration that is only applied; what it was like on the labelled rows is not asked of it.
-fn calibration(inverse_temperature: f64, biases: Vec<f64>) -> Bcts {
-    Bcts {
-        inverse_temperature,
-        biases,
-        bias_precision: f64::NAN,
-        ece_before: f64::NAN,
-        ece_after: f64::NAN,
-        log_loss_before: f64::NAN,
-        log_loss_after: f64::NAN,
-        converged: true,
-    }
 }
 
 fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {

@@ -1,38 +1,114 @@
-//! The whole pipeline and the command line.
+//! Whole runs, and the command line.
 
-use crate::errors::{Kind, exception, of_run};
+use crate::errors::{Kind, exception, keyword, of_run};
 use crate::interrupt::interruptible;
+use crate::tables::{Data, TABLE};
+use mnar_data::{Column, Split};
+use mnar_run::{FitOptions, FitRequest, PredictOptions, Predictions, RunError};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-/// Runs `mnar fit` with these words: the run's folder, its report as JSON and as a page.
+/// Runs all of `mnar fit`: the report as JSON and as a page.
 #[pyfunction]
-#[pyo3(signature = (words, title=None))]
-pub(crate) fn fit(py: Python<'_>, words: Vec<String>, title: Option<String>) -> PyResult<(PathBuf, String, String)> {
-    let fitted = interruptible(py, move |stop| -> anyhow::Result<_> {
-        let Some(fitted) = mnar_cli::fit(&words, title, &stop.0)? else { return Ok(None) };
-        let (json, html) = (fitted.report.to_json()?, fitted.report.to_html()?);
-        Ok(Some((fitted.folder, json, html)))
+#[pyo3(signature = (data, options, folder, resume, quiet))]
+pub(crate) fn fit(
+    py: Python<'_>,
+    data: Data<'_>,
+    options: &str,
+    folder: PathBuf,
+    resume: bool,
+    quiet: bool,
+) -> PyResult<(String, String)> {
+    let options = parse_options(py, options)?;
+    let data = data.owned(py)?;
+    let fitted = interruptible(py, quiet, move |progress| -> Result<_, RunError> {
+        let mut request = FitRequest::new(data.source(), folder);
+        if request.origin.title == TABLE {
+            request.origin.title = "a table in memory".to_owned();
+        }
+        (request.options, request.resume) = (options, resume);
+        let report = mnar_run::fit(&request, progress)?;
+        Ok((report.to_json()?, report.to_html()?))
     })?;
-    match fitted {
-        Ok(Some(fitted)) => Ok(fitted),
-        Ok(None) => Err(exception(py, Kind::Run, "the run was stopped before it was done".to_owned())),
-        Err(error) => Err(of_run(py, &error)),
-    }
+    fitted.map_err(|error| of_run(py, &error))
 }
 
-/// Runs `mnar predict` with these words.
+/// The names of the options of [`fit`], as keywords.
 #[pyfunction]
-pub(crate) fn predict(py: Python<'_>, words: Vec<String>) -> PyResult<()> {
-    interruptible(py, move |_| mnar_cli::predict(&words))?.map_err(|error| of_run(py, &error))
+pub(crate) fn fit_options() -> Vec<String> {
+    FitOptions::names().iter().map(|name| keyword(name)).collect()
 }
 
-/// The command `mnar`: runs it with these words, the program's name first, and returns its exit code.
+/// Options from JSON, one by one, so that an error can name the option.
+fn parse_options(py: Python<'_>, text: &str) -> PyResult<FitOptions> {
+    let wrong = |message: String| exception(py, Kind::Settings, message);
+    let given: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    for (name, value) in &given {
+        let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
+        if let Err(error) = serde_json::from_value::<FitOptions>(alone.into()) {
+            return Err(wrong(format!("{}={value}: {error}", keyword(name))));
+        }
+    }
+    serde_json::from_value(given.into()).map_err(|error| wrong(error.to_string()))
+}
+
+/// A column of predictions.
+#[derive(IntoPyObject)]
+pub(crate) enum Values<'py> {
+    Numbers(Bound<'py, PyArray1<f64>>),
+    Texts(Vec<Option<String>>),
+}
+
+/// Predicts with the model of a run: writes a file, or returns the columns.
+#[pyfunction]
+#[pyo3(signature = (folder, data, output, id, split, baseline))]
+pub(crate) fn predict<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+    data: Data<'_>,
+    output: Option<PathBuf>,
+    id: Option<String>,
+    split: &str,
+    baseline: bool,
+) -> PyResult<Option<Vec<(String, Values<'py>)>>> {
+    let split = match split {
+        "train" => Split::Train,
+        "validation" => Split::Validation,
+        "test" => Split::Test,
+        "all" => Split::All,
+        other => {
+            let message = format!("split={other:?}, but it must be \"train\", \"validation\", \"test\" or \"all\"");
+            return Err(exception(py, Kind::Settings, message));
+        }
+    };
+    let data = data.owned(py)?;
+    let options = PredictOptions { id, split, baseline };
+    let predicted = interruptible(py, true, move |_| -> Result<Option<Predictions>, RunError> {
+        let predictions = mnar_run::predict(&folder, data.source(), &options)?;
+        match output {
+            Some(path) => predictions.write(&path).map(|()| None),
+            None => Ok(Some(predictions)),
+        }
+    })?;
+    let predictions = predicted.map_err(|error| of_run(py, &error))?;
+    Ok(predictions.map(|predictions| {
+        let columns = predictions.columns().into_iter();
+        let values = |column| match column {
+            Column::Numbers(numbers) => Values::Numbers(PyArray1::from_slice(py, numbers)),
+            Column::Texts(texts) => Values::Texts(texts.into_iter().map(|text| text.map(str::to_owned)).collect()),
+            Column::Integers(numbers) => {
+                Values::Numbers(PyArray1::from_iter(py, numbers.iter().map(|&number| number as f64)))
+            }
+        };
+        columns.map(|(name, column)| (name, values(column))).collect()
+    }))
+}
+
+/// The command `mnar`: runs it with these words, the name of the program first, and returns its exit code.
 #[pyfunction]
 pub(crate) fn command_line(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    let code = py.detach(|| mnar_cli::main(words));
-    // An exit code shows its number to the system alone.
-    (0..=u8::MAX).find(|&number| code == ExitCode::from(number)).unwrap_or(2)
+    py.detach(|| mnar_cli::main(words))
 }

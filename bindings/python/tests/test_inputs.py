@@ -130,7 +130,7 @@ def test_weights():
         debiased_loss_weights([0, 1], [0.5, 0.0])
     with pytest.raises(mnar.InputError, match="2 numbers but there are 3 classes"):
         debiased_loss_weights([0, 1, 2], [0.5, 0.1])
-    with pytest.raises(mnar.InputError, match="one number a class"):
+    with pytest.raises(mnar.InputError, match="one number per class"):
         debiased_loss_weights([0, 1], "half")
 
 

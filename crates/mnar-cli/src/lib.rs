@@ -12,6 +12,8 @@ mod interrupt;
 mod output;
 mod terminal;
 
+pub use terminal::Terminal;
+
 use args::{Cli, Command};
 use clap::Parser;
 use std::ffi::OsString;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A progress bar where a person is watching, and Ctrl-C.
-pub(crate) struct Terminal {
+pub struct Terminal {
     bar: ProgressBar,
     quiet: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Terminal {
-    /// `stop` is set from outside to cancel the work.
-    pub(crate) fn new(quiet: bool, stop: Arc<AtomicBool>) -> Self {
+    /// A bar on stderr, hidden if `quiet` or if stderr is not a terminal. `stop` is set from outside to cancel the work.
+    pub fn new(quiet: bool, stop: Arc<AtomicBool>) -> Self {
         let bar = ProgressBar::new(0);
         if quiet {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -25,7 +25,7 @@ impl Terminal {
     }
 
     /// Removes the bar.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

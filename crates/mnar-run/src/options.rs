@@ -257,6 +257,12 @@ pub enum DeviceName {
 }
 
 impl FitOptions {
+    /// The names of all options, as they are spelled in a TOML file.
+    pub fn names() -> Vec<String> {
+        let command = Self::augment_args(clap::Command::new("fit"));
+        command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+    }
+
     /// Reads options from a TOML file, such as the `settings.toml` of an earlier run.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = std::fs::read_to_string(path).map_err(RunError::io("read", path))?;
@@ -319,7 +325,11 @@ mod tests {
         let merged = flags.or(file).unwrap();
         assert_eq!((merged.epochs, merged.label.as_deref()), (Some(7), Some("y")));
         assert_eq!((merged.ignore, merged.method), (vec!["b".to_owned()], Some(MethodName::Me)));
-        assert!(toml::from_str::<FitOptions>("epoch = 3").is_err());
+        let error = toml::from_str::<FitOptions>("epoch = 3").unwrap_err().to_string();
+        // The names of the flags are the names of the fields.
+        for name in FitOptions::names() {
+            assert!(error.contains(&format!("`{name}`")), "{name}: {error}");
+        }
     }
 
     #[test]

@@ -98,16 +98,16 @@ def mcar_test(
     array, labels, held_out = _inputs.rows(proba, y, fold, classes)
     options = {
         "method": str(method),
-        "posterior": str(posterior),
         "level": _inputs.number(level, "level"),
         "permutations": _inputs.count(permutations, "permutations"),
         "replicates": _inputs.count(replicates, "replicates"),
         "folds": _inputs.count(folds, "folds"),
-        "l2": _inputs.number(l2, "l2"),
+        "regression": {"l2": _inputs.number(l2, "l2")},
         "power": None if power is None else _inputs.number(power, "power"),
         "seed": _inputs.count(seed, "seed"),
     }
-    text, words = _native.test((array, labels.codes, labels.names, held_out), json.dumps(options))
+    table = (array, labels.codes, labels.names, held_out)
+    text, words = _native.test(table, str(posterior), json.dumps(options))
     found = {"version": _native.__version__, **json.loads(text)}
     _inputs.warn(found["warnings"])
     return McarTestResult(

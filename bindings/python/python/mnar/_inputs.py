@@ -53,7 +53,7 @@ def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[An
     array = as_numpy(proba, "proba")
     if array.ndim != 2:
         raise InputError(
-            f"proba has {array.ndim} dimension(s), but must have two: a row a sample, a column a class"
+            f"proba has {array.ndim} dimension(s), but must have two: one row per sample and one column per class"
             + ("; for two classes give both columns" if array.ndim == 1 else "")
         )
     if array.dtype not in (np.float64, np.float32):
@@ -87,7 +87,7 @@ def labels(y: Any, classes: Any = None) -> Labels:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InputError(f"y has {array.ndim} dimension(s), but must have one: a label a row, -1 or None where missing")
+        raise InputError(f"y has {array.ndim} dimension(s), but must have one: one label per row, -1 or None where missing")
     array, missing = _without_missing(array)
     present = array[~missing]
     if classes is None:
@@ -204,11 +204,11 @@ def warn(messages: list[str], stacklevel: int = 3) -> None:
 def check_lengths(proba: NDArray[Any], given: Labels) -> None:
     """Checks shapes before any work, so that messages use the terms of Python."""
     if len(proba) != len(given.codes):
-        raise InputError(f"proba has {len(proba)} rows but y has {len(given.codes)}; give one label a row, missing ones included")
+        raise InputError(f"proba has {len(proba)} rows but y has {len(given.codes)}; give one label per row, missing ones included")
     if proba.shape[1] != len(given.classes):
         raise InputError(
             f"proba has {proba.shape[1]} columns but y has {len(given.classes)} classes"
-            f" ({', '.join(given.names[:12])}); give one column a class, or name the classes of the columns with `classes`"
+            f" ({', '.join(given.names[:12])}); give one column per class, or name the classes of the columns with `classes`"
         )
 
 

@@ -128,10 +128,10 @@ class LabelMechanism(BaseEstimator):
     ) -> LabelMechanism:
         options = self._options()
         table = (array, labels.codes, labels.names, folds)
-        found, text, self._seconds = _native.estimate(table, options)
+        found, text, self._seconds = _native.estimate(table, str(self.posterior), options)
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
-        self._rows = (table, options)
+        self._rows = (table, str(self.posterior), options)
         self.classes_ = labels.classes
         self.n_features_in_ = array.shape[1]
         self.phi_ = _numbers(self.found_["phi"])
@@ -200,7 +200,6 @@ class LabelMechanism(BaseEstimator):
         return json.dumps(
             {
                 "method": str(self.method),
-                "posterior": str(self.posterior),
                 "calibrate": str(self.calibrate),
                 "shares": self.shares if isinstance(self.shares, str) else numbers(self.shares, "shares"),
                 "phi": numbers(self.phi, "phi"),
@@ -208,7 +207,6 @@ class LabelMechanism(BaseEstimator):
                 "interval": str(self.interval),
                 "replicates": _inputs.count(self.replicates, "replicates"),
                 "sensitivity": numbers(self.sensitivity, "sensitivity") or [],
-                "width": None,
                 "seed": _inputs.count(self.seed, "seed"),
             }
         )

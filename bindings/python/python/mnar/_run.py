@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from . import _native
-from ._errors import InputError, MnarError
+from . import _native, _tables
+from ._errors import InputError, SettingsError
+
+#: Options that take several values; a single one may be given as it is.
+_LISTS = {"ignore", "categorical", "missing", "hidden"}
 
 
 class Run:
-    """A finished run of :func:`fit`: its folder, what was found, and a model for new rows."""
+    """A finished run of :func:`fit`: its folder, its findings, and a model for new rows."""
 
     def __init__(self, folder: str | PathLike[str], found: dict[str, Any], html: str) -> None:
-        #: Where everything is kept: report.html, report.json, predictions.csv, the models.
+        #: The run folder: report.html, report.json, predictions.csv, settings.toml and the models.
         self.folder = Path(folder)
-        #: What was found, as report.json has it.
+        #: The findings, as in report.json.
         self.found = found
         #: The report: one page that opens offline.
         self.report_html = html
@@ -43,33 +43,54 @@ class Run:
 
     @property
     def pvalue(self) -> float | None:
-        """The p-value of the test of informative labels."""
+        """The p-value of the test of whether labels are informative."""
         return self.found.get("p_value")
 
-    def predict(self, data: Any, output: str | PathLike[str] | None = None, **options: Any) -> Any:
-        """Class probabilities of new rows by the debiased model: p_CLASS in the whole population, u_CLASS for a row that
-        was left unlabelled. Written to ``output``, or returned as a pandas table where it is None. Every option of ``mnar
-        predict`` by its name: ``id="patient"`` puts that column beside the predictions, as text."""
-        with tempfile.TemporaryDirectory() as scratch:
-            source = _as_file(data, Path(scratch) / "new.csv")
-            target = Path(scratch) / "predictions.csv" if output is None else Path(output)
-            words = [fspath(self.folder), fspath(source), "--output", fspath(target), *_words(options)]
-            with _in_words_of_python(source if source.parent == Path(scratch) else None):
-                _native.predict(words)
-            if output is not None:
-                return None
-            try:
-                import pandas
-            except ImportError as error:
-                raise InputError("name a file with `output`, or install pandas to get the predictions as a table") from error
-            names = options.get("id")
-            return pandas.read_csv(target, dtype={str(names): str} if names else None)
+    def predict(
+        self,
+        data: Any,
+        output: str | PathLike[str] | None = None,
+        *,
+        id: str | None = None,
+        split: str = "test",
+        baseline: bool = False,
+    ) -> Any:
+        """Predict new rows with the debiased model.
+
+        Parameters
+        ----------
+        data : path or table
+            Rows like those the model was trained on; labels are not needed.
+        output : path, optional
+            The file to write: CSV, TSV or Parquet by its name. Without it, a pandas table is returned.
+        id : str, optional
+            A column that names the rows; it is put beside the predictions, as text.
+        split : {"train", "validation", "test", "all"}
+            Which part of the data, where they come in parts.
+        baseline : bool
+            Use the biased baseline instead.
+
+        Returns
+        -------
+        pandas.DataFrame or None
+            ``predicted`` and ``confidence``; ``p_CLASS``, the probability in the whole population; ``u_CLASS``, the
+            probability for a row that was left unlabelled.
+        """
+        target = None if output is None else Path(output)
+        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline)
+        if columns is None:
+            return None
+        try:
+            import pandas
+        except ImportError as error:
+            raise InputError("name a file with `output`, or install pandas to get the predictions as a table") from error
+        return pandas.DataFrame(dict(columns))
 
     def __repr__(self) -> str:
         return f"Run(folder={fspath(self.folder)!r}, classes={self.classes}, pvalue={self.pvalue})"
 
     def _repr_html_(self) -> str:
-        # A frame keeps the page's styles from the notebook's, and the other way round.
+        # A frame keeps the page's styles apart from the notebook's.
         from html import escape
 
         return f'<iframe srcdoc="{escape(self.report_html)}" style="width:100%;height:40em;border:0"></iframe>'
@@ -80,89 +101,61 @@ def fit(
     label: str | None = None,
     *,
     out: str | PathLike[str] | None = None,
+    resume: bool = False,
     quiet: bool = True,
     **options: Any,
 ) -> Run:
-    """Estimate, test, and train a classifier that informative labels do not fool: the same as ``mnar fit``.
+    """Estimate, test, and train a classifier corrected for label-selection bias: the same as ``mnar fit``.
 
     Parameters
     ----------
-    data : path or DataFrame
-        A file or folder that ``mnar fit`` reads (CSV, Parquet, npz, idx, image folder), or a pandas or polars table.
+    data : path or table
+        A file or folder that ``mnar fit`` reads (CSV, Parquet, npz, idx, image folder), a pandas table, or any table with
+        Arrow's stream interface, such as polars'. Tables are passed in memory.
     label : str, optional
-        The label column of a table; a blank or null label is a missing one.
+        The label column of a table; a blank or null label is missing.
     out : path, optional
-        The folder of the run; by default the name of the data with ``-run``, for a table ``mnar-run``.
+        The run folder; by default the name of the data with ``-run``, for a table ``mnar-run``.
+    resume : bool
+        Resume an interrupted run in that folder.
     quiet : bool
         No progress on stderr.
     **options
         Every option of ``mnar fit`` by its name, with ``_`` for ``-``: ``epochs=20``, ``method="label-shift"``,
-        ``id="patient"``, ``ignore=["ward"]``, ``resume=True``.
+        ``id="patient"``, ``ignore=["ward"]``.
 
     Returns
     -------
     Run
-        With ``report_html``, ``phi``, ``prevalence``, ``pvalue``, ``predict``; a notebook shows the report.
+        With ``report_html``, ``phi``, ``prevalence``, ``pvalue`` and ``predict``; a notebook shows the report.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        source = _as_file(data, Path(scratch) / "table.csv")
-        is_table = source.parent == Path(scratch)
-        if out is None and is_table:
-            out = "mnar-run"
-        words = [fspath(source)]
-        if label is not None:
-            words += ["--label", str(label)]
-        if out is not None:
-            words += ["--out", fspath(out)]
-        if quiet:
-            words.append("--quiet")
-        with _in_words_of_python(source if is_table else None):
-            folder, found, html = _native.fit(words + _words(options), "a table in memory" if is_table else None)
-    return Run(folder, json.loads(found), html)
+    source = _tables.source(data)
+    if out is None:
+        out = f"{source.stem}-run" if isinstance(source, Path) else "mnar-run"
+    given = _options({**options, "label": label})
+    found, html = _native.fit(source, json.dumps(given), Path(out), bool(resume), bool(quiet))
+    return Run(out, json.loads(found), html)
 
 
-@contextmanager
-def _in_words_of_python(scratch: Path | None) -> Iterator[None]:
-    """Errors that speak of a table, not of the file it was written to, and of keywords, not of flags."""
-    try:
-        yield
-    except MnarError as error:
-        text = str(error) if scratch is None else str(error).replace(fspath(scratch), "the table")
-        text = re.sub(r"`--([a-z-]+) ([^`]+)`", lambda found: f"`{_keyword(found[1])}={found[2]!r}`", text)
-        text = re.sub(r"--([a-z][a-z-]+)", lambda found: f"`{_keyword(found[1])}`", text)
-        raise type(error)(text) from None
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as the native half spells them, without those that are not set."""
+    known = _native.fit_options()
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise SettingsError(f"there is no option `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+    return {
+        name.replace("_", "-"): _value(name, value) for name, value in options.items() if value is not None
+    }
 
 
-def _keyword(flag: str) -> str:
-    return flag.replace("-", "_")
-
-
-def _as_file(data: Any, path: Path) -> Path:
-    """The path of a file, or of a table written to one; numbers keep every digit."""
-    if isinstance(data, (str, PathLike)):
-        return Path(data)
-    if hasattr(data, "to_csv"):
-        data.to_csv(path, index=False)
-    elif hasattr(data, "write_csv"):
-        data.write_csv(path)
-    else:
-        raise InputError(f"data is a {type(data).__name__}; give a path, a pandas or a polars table")
-    return path
-
-
-def _words(options: dict[str, Any]) -> list[str]:
-    words = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, dict):
-            words += [flag, ",".join(f"{key}={number}" for key, number in value.items())]
-        elif isinstance(value, (list, tuple)) and name != "hidden":
-            for item in value:
-                words += [flag, str(item)]
-        elif isinstance(value, (list, tuple)):
-            words += [flag, ",".join(str(item) for item in value)]
-        elif value is not None and value is not False:
-            words += [flag, str(value)]
-    return words
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): float(number) for key, number in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    return [value] if name in _LISTS else value

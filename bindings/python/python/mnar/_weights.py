@@ -52,7 +52,7 @@ def debiased_loss_weights(y: Any, phi: Any, classes: Any = None) -> LossWeights:
         phi, classes = phi.phi_, phi.classes_
     numbers = _inputs.as_numpy(phi, "phi")
     if numbers.ndim != 1 or numbers.dtype.kind not in "fiu":
-        raise InputError("phi must be one number a class, or a fitted LabelMechanism")
+        raise InputError("phi must be one number per class, or a fitted LabelMechanism")
     labels = _inputs.labels(y, classes)
     if len(labels.classes) != len(numbers):
         raise InputError(
