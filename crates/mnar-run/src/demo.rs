@@ -98,12 +98,8 @@ pub fn demo(
     };
     let uncertain = uncertain_rows(&population, &labels, &findings.phi, |_| None, png);
     let constant = Phi::constant(labels.n_labelled(), labels.len(), truth.len())?;
-    let truth = Truth {
-        prevalence: ClassShares::of_counts(complete.counts()),
-        phi_normalised_mse: findings.phi.normalised_mse(&truth),
-        constant_normalised_mse: constant.normalised_mse(&truth),
-        phi: truth,
-    };
+    let (error, constant_error) = (findings.phi.normalised_mse(&truth), constant.normalised_mse(&truth));
+    let truth = Truth::new(truth, ClassShares::of_counts(complete.counts()), error, constant_error);
     let settings = Settings {
         classifier: "softmax regression",
         l2: regression.l2,
@@ -112,7 +108,7 @@ pub fn demo(
         permutations: test.result.draws,
     };
     let origin = Origin { title: format!("the {} sample", sample.name()), command };
-    let training = Training { phi: findings.phi.clone(), debiased, baseline: Some(baseline) };
+    let training = Training::new(findings.phi.clone(), debiased).with_baseline(baseline);
     Ok(Report::new(origin.provenance(&settings, "cpu".to_owned(), start)?, findings)
         .with_test(test)
         .with_training(training)
@@ -156,15 +152,8 @@ impl Hidden<'_> {
             let of: Vec<usize> = hidden.iter().copied().filter(|&i| y[i].index() == k).collect();
             (!of.is_empty()).then(|| share(&of))
         });
-        let model = Model {
-            ended: Ended::Finished,
-            chosen_epoch: 0,
-            temperature: 1.0,
-            clipped_steps: 0,
-            held_out: Some(HeldOut { rows: hidden.len(), accuracy: share(&hidden), log_loss }),
-            held_out_accuracy_per_class: by_class.collect(),
-            history: Vec::new(),
-        };
+        let held_out = HeldOut::new(hidden.len(), share(&hidden), log_loss);
+        let model = Model::new(Ended::Finished, labels.n_classes()).with_held_out(held_out, by_class.collect());
         Ok((p, model))
     }
 }

@@ -17,11 +17,11 @@ use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
 use mnar_train::model::Network;
+use mnar_train::method::{Known, Method};
 use mnar_train::{
-    Encoding, Examples, Job, Method, ModelDescription, NetworkClassifier, Trained, logits, save_model, score, train,
+    Encoding, Examples, Job, ModelDescription, NetworkClassifier, Trained, logits, save_model, score, train,
     weighted_scores,
 };
-use ndarray::Array2;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -164,7 +164,7 @@ impl Run<'_> {
         let (x, regression, posteriors);
         let evidence = match self.plan.cross_fit_with {
             CrossFitWith::Softmax => {
-                (x, regression) = (self.examples.to_features(), SoftmaxRegression::default());
+                (x, regression) = (self.examples.features(), SoftmaxRegression::default());
                 let features = Features { x: &x, names: &names, classifier: &regression };
                 Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?
             }
@@ -209,8 +209,21 @@ impl Run<'_> {
     }
 
     /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place.
-    fn debiased(&self, estimated: &Phi, progress: &dyn Progress) -> Result<Debiased, RunError> {
-        unimplemented!("see the methods of mnar-train")
+    fn debiased(&self, cross_fitted: &Phi, progress: &dyn Progress) -> Result<Debiased, RunError> {
+        let name = self.plan.method;
+        let first = match name.needs_likelihood_first() {
+            true => Some(self.train(Stage::Likelihood, Method::Likelihood, progress)?),
+            false => None,
+        };
+        let known = Known {
+            estimate: first.as_ref().map_or(cross_fitted, |first| first.mechanism.phi()),
+            phi: self.plan.phi.as_ref(),
+            shares: self.plan.shares.as_ref(),
+            labels: self.labels,
+        };
+        let trained = self.train(Stage::Debiased, Method::new(name, &known)?, progress)?;
+        let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
+        Ok(Debiased { trained, phi })
     }
 
     /// Writes models, predictions and the report.
@@ -249,16 +262,11 @@ impl Run<'_> {
         predictions.with_labels(labels.clone()).write(&folder.predictions())?;
 
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
-        let training = Training {
-            phi: phi.clone(),
-            debiased: self.model(trained, &findings.phi),
-            baseline: baseline.as_ref().map(|baseline| self.model(baseline, &findings.phi)),
-        };
+        let training = Training::new(phi.clone(), self.model(trained, &findings.phi))
+            .with_baseline(baseline.as_ref().map(|baseline| self.model(baseline, &findings.phi)));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
-        let mut report = Report::new(provenance, findings).with_training(training).with_uncertain(uncertain);
-        if let Some(test) = test {
-            report = report.with_test(test);
-        }
+        let report =
+            Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
         AtomicFile::write_text(&folder.page(), &report.to_html()?)?;
         // Last: a folder with a report.json holds a finished run.
         AtomicFile::write_text(&folder.report(), &report.to_json()?)?;
@@ -267,27 +275,26 @@ impl Run<'_> {
     }
 
     fn model(&self, trained: &Trained<Network>, phi: &Phi) -> Model {
-        let (held_out, held_out_accuracy_per_class) = self.held_out(trained, phi);
-        Model {
-            ended: match trained.ended {
-                mnar_train::Ended::Finished => Ended::Finished,
-                mnar_train::Ended::EarlyStop => Ended::EarlyStop,
-            },
-            chosen_epoch: trained.chosen_epoch,
-            temperature: trained.temperature,
-            clipped_steps: trained.mechanism.clipped(),
-            held_out,
-            held_out_accuracy_per_class,
-            history: trained.history.clone(),
+        let ended = match trained.ended {
+            mnar_train::Ended::Finished => Ended::Finished,
+            mnar_train::Ended::EarlyStop => Ended::EarlyStop,
+        };
+        let model = Model::new(ended, self.labels.n_classes())
+            .with_history(trained.history.clone(), trained.chosen_epoch)
+            .with_temperature(trained.temperature)
+            .with_clipped_steps(trained.mechanism.clipped());
+        match self.held_out(trained, phi) {
+            Some((held_out, per_class)) => model.with_held_out(held_out, per_class),
+            None => model,
         }
     }
 
     /// Scores of the held-out labelled rows, weighted by 1/phi to stand for the population, and accuracy class by class.
-    fn held_out(&self, trained: &Trained<Network>, phi: &Phi) -> (Option<HeldOut>, Vec<Option<f64>>) {
+    fn held_out(&self, trained: &Trained<Network>, phi: &Phi) -> Option<(HeldOut, Vec<Option<f64>>)> {
         let classes = self.labels.n_classes();
         let rows = &trained.held_out;
         if rows.is_empty() {
-            return (None, vec![None; classes]);
+            return None;
         }
         let scores = logits(&trained.network, self.examples, rows);
         let class = |row: usize| self.labels.get(row).map_or(0, |class| class.index());
@@ -297,7 +304,7 @@ impl Run<'_> {
             let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();
             alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(&scores, &alone, 1.0).1)
         };
-        (Some(HeldOut { rows: rows.len(), accuracy, log_loss }), (0..classes).map(accuracy_of).collect())
+        Some((HeldOut::new(rows.len(), accuracy, log_loss), (0..classes).map(accuracy_of).collect()))
     }
 }
 

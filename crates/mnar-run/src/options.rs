@@ -6,7 +6,8 @@ use crate::per_class::PerClass;
 use clap::{Args, ValueEnum};
 use mnar_data::{ReadOptions, Split};
 use mnar_train::consistency::ConsistencyName;
-use mnar_train::{MethodName, Schedule, ThresholdRule};
+use mnar_train::method::MethodName;
+use mnar_train::{Schedule, ThresholdRule};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -9,9 +9,10 @@ use mnar_train::augment::Augment;
 use mnar_train::consistency::ConsistencyName;
 use mnar_train::device::{self, Device};
 use mnar_train::loss::Stabiliser;
+use mnar_train::method::MethodName;
 use mnar_train::model::Architecture;
 use mnar_train::optimiser::Optimiser;
-use mnar_train::{InputShape, MethodName, Threshold, TrainSettings};
+use mnar_train::{InputShape, Threshold, TrainSettings};
 
 /// A run with every choice made.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::error::RunError;
 use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
 use mnar::diagnose::most_uncertain;
 use mnar::{Labels, Phi, Posteriors, Progress};
-use mnar_report::{Provenance, Report, UncertainRow};
+use mnar_report::{Guess, Provenance, Report, UncertainRow};
 use serde::Serialize;
 use std::time::{Instant, SystemTime};
 
@@ -28,15 +28,12 @@ impl Origin {
             serde_json::Value::Object(settings) => settings,
             other => serde_json::Map::from_iter([("settings".to_owned(), other)]),
         };
-        Ok(Provenance {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            title: self.title.clone(),
-            created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            command: self.command.clone(),
-            settings,
-            computed_on,
-            seconds: start.elapsed().as_secs_f64(),
-        })
+        Ok(Provenance::new(&self.title)
+            .with_created(humantime::format_rfc3339_seconds(SystemTime::now()).to_string())
+            .with_command(self.command.clone())
+            .with_settings(settings)
+            .with_computed_on(computed_on)
+            .with_seconds(start.elapsed().as_secs_f64()))
     }
 }
 
@@ -57,7 +54,8 @@ pub(crate) fn uncertain_rows(
     rows.map(|row| {
         let mut order: Vec<usize> = (0..row.probabilities.len()).collect();
         order.sort_by(|&a, &b| row.probabilities[b].total_cmp(&row.probabilities[a]));
-        let guesses = order.iter().take(GUESSES).map(|&k| (labels.names()[k].clone(), row.probabilities[k])).collect();
+        let guess = |&k: &usize| Guess::new(&labels.names()[k], row.probabilities[k]);
+        let guesses = order.iter().take(GUESSES).map(guess).collect();
         UncertainRow::new(row.row + 1, name(row.row), guesses, png(row.row))
     })
     .collect()
