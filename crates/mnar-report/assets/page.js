@@ -1,4 +1,4 @@
-// Draws the figures of the page from their JSON with Observable Plot, again whenever the width or the theme changes.
+// Draws the figures of the page from their JSON with Observable Plot, and redraws them whenever the width changes.
 (() => {
   "use strict";
   const figures = JSON.parse(document.getElementById("figures-data").textContent);
@@ -11,7 +11,7 @@
     return letters.length > length ? letters.slice(0, length - 1).join("") + "…" : text;
   };
 
-  // Class names on the left: as wide as they need, within a third of the chart.
+  // Class names on the left: as wide as necessary, up to a third of the chart.
   const nameAxis = (labels, width) => {
     const longest = Math.max(...labels.map((label) => [...label].length), 1);
     const marginLeft = Math.min(16 + 7 * longest, Math.floor(width / 3));
@@ -53,7 +53,7 @@
   const bars = (chart, width) => {
     const labels = unique(chart.marks);
     const { marginLeft, tickFormat } = nameAxis(labels, width);
-    // A log scale has no 0: bars start at a half, so that a single row can be seen.
+    // A log scale has no 0: bars start at 0.5, so that a single row is visible.
     const start = chart.log ? 0.5 : 0;
     const marks = chart.marks.map((mark) => ({ ...mark, end: chart.log ? Math.max(mark.value, start) : mark.value }));
     const title = (mark) => `${mark.label}\n${chart.series[mark.series]}: ${shown(mark.value)}`;
@@ -133,7 +133,7 @@
     const width = Math.max(240, Math.floor(place.clientWidth));
     const options = kinds[figure.chart.kind](figure.chart, width);
     const picture = Plot.plot({ width, style: { background: "none", fontSize: "12px" }, ...options });
-    // The picture is named as a whole; what it is made of says nothing to a screen reader, the table does.
+    // The picture is labelled as a whole: its parts mean nothing to a screen reader, which has the table.
     picture.setAttribute("aria-hidden", "true");
     place.setAttribute("role", "img");
     place.setAttribute("aria-label", `${figure.title} ${figure.about}`);
@@ -147,7 +147,7 @@
   let width = window.innerWidth;
   let waiting = 0;
   window.addEventListener("resize", () => {
-    if (window.innerWidth === width) return; // A phone's address bar changes the height only.
+    if (window.innerWidth === width) return; // A phone's address bar changes only the height.
     width = window.innerWidth;
     clearTimeout(waiting);
     waiting = setTimeout(drawAll, 150);
@@ -157,7 +157,7 @@
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
-  // On paper a table cannot be opened.
+  // A collapsed table cannot be opened on paper.
   window.addEventListener("beforeprint", () => document.querySelectorAll("figure details").forEach((table) => { table.open = true; }));
   drawAll();
 })();

@@ -1,6 +1,6 @@
-// Opens HTML reports in headless Chromium and fails when one of them does not do what it promises.
+// Opens HTML reports in headless Chromium and fails if one of them does not work as intended.
 //   npm ci && node check.mjs PAGE.html [PAGE2.html ...] [--screenshots DIR]
-// Exit status: 0 all pages pass, 1 something failed (listed), 2 the check could not be started.
+// Exit status: 0 if all pages pass, 1 if something failed (and is listed), 2 if the check could not be started.
 
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -23,7 +23,7 @@ function lookUp(report, path) {
   return path.split('.').reduce((node, key) => (node != null && Object.hasOwn(node, key) ? node[key] : undefined), report);
 }
 
-// Returns { bound, number, unit, percent }, where unit is the weight of the last shown digit.
+// Returns { bound, number, unit, percent }, where unit is the value of one unit in the last digit shown.
 function parseShown(text) {
   const plain = text.replace(/[\s,±]/gu, '').replace(/\u2212/gu, '-');
   const match = /^(<?)([+-]?\d*(?:\.(\d+))?)(?:e([+-]?\d+))?(%?)$/iu.exec(plain);
@@ -32,15 +32,15 @@ function parseShown(text) {
   return { bound, number: Number(`${digits}e${exponent}`), unit: 10 ** (exponent - decimals.length), percent: percent !== '' };
 }
 
-// A percent sign may stand in the text, or in a heading that is not seen from here.
+// A percent sign may be in the text, or in a heading that is not visible here.
 function shows(shown, value) {
   return showsScaled(shown, 100 * value) || (!shown.percent && showsScaled(shown, value));
 }
 
 function showsScaled({ bound, number, unit }, value) {
-  // "<0.001" is a bound and not a rounding: half a unit around it would refuse nearly every value.
+  // "<0.001" is a bound, not a rounding: half a unit around it would reject nearly every value.
   if (bound) return value < number;
-  // Decimal ties such as 0.125 are not exact in binary, so leave room for the last bits.
+  // Decimal ties may not be exact in binary, so leave room for the last bits.
   return Math.abs(value - number) <= unit / 2 + 4 * Number.EPSILON * Math.abs(value);
 }
 
@@ -80,7 +80,7 @@ function checkFigures(page) {
   return page.evaluate(() => {
     const textOf = (ids) => ids.split(/\s+/u).map((id) => document.getElementById(id)?.textContent ?? '').join('').trim();
     const hidden = (element) => element.closest('[aria-hidden="true"]') !== null;
-    // An <svg> may be aria-hidden inside the role="img" that names it: its parts then need no names.
+    // An <svg> may be aria-hidden inside the role="img" that labels it: its parts then need no labels.
     const named = (svg) => {
       const image = svg.closest('[role="img"]');
       if (!image || hidden(image)) return false;
@@ -102,11 +102,11 @@ function checkFigures(page) {
 }
 
 async function checkAccessibility(page, axeSource) {
-  // Colours in the middle of a transition would be judged as if they were the page's own.
+  // Colours in the middle of a transition would be judged as if they were the page's final colours.
   await page.evaluate(() => document.getAnimations()
     .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime))
     .forEach((animation) => animation.finish()));
-  // Evaluated by the debugger and not added as a <script>, so that a strict CSP does not stop it.
+  // Evaluated through the debugger instead of being added as a <script>, so that a strict CSP does not block it.
   await page.evaluate(axeSource);
   return page.evaluate(async (tags) => {
     const result = await window.axe.run(document, { runOnly: { type: 'tag', values: tags }, preload: false });
@@ -156,7 +156,7 @@ async function checkThemeButton(page) {
   return (await theme()) === before ? [`a click leaves data-theme at ${JSON.stringify(before)}`] : [];
 }
 
-// Null when the focused element can be seen to be focused, or what is wrong with it.
+// Null if the focused element is visibly focused, otherwise what is wrong with it.
 function focusProblem(element) {
   const { left, right, top, bottom, width, height } = element.getBoundingClientRect();
   const onScreen = width > 1 && height > 1 && right > 0 && bottom > 0 && left < innerWidth && top < innerHeight;
@@ -190,7 +190,7 @@ function tooltipShown(figure) {
     && box.getBoundingClientRect().width > 0 && box.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
 }
 
-// Brings one of `count` marks, spread over the figure, into view and returns its centre.
+// Scrolls one of `count` marks, spread over the figure, into view and returns its centre.
 function markCentre(figure, index, count) {
   const marks = [...figure.querySelectorAll('.chart svg :is(circle, rect, path)')]
     .filter((mark) => !mark.closest('defs, clipPath, [aria-label*="axis"], [aria-label*="grid"], [aria-label="tip"]'));
@@ -207,7 +207,7 @@ async function hoverShowsTooltip(page, figure) {
     const centre = await figure.evaluate(markCentre, index, MARKS_PER_FIGURE);
     if (!centre) break;
     await page.mouse.move(centre.x, centre.y);
-    // Once one has been seen the rest are hovered only for what their text may inject.
+    // Once one has been shown, the others are hovered only to see whether their text injects code.
     shown = (await eventually(() => figure.evaluate(tooltipShown), shown ? 0 : 400)) || shown;
   }
   await page.mouse.move(0, 0);
@@ -238,7 +238,7 @@ async function watchPage(page, ownUrl, failures) {
   page.on('console', (message) => {
     if (['error', 'warn', 'warning'].includes(message.type())) add(`console ${message.type()}: ${message.text()}`);
   });
-  page.on('dialog', (dialog) => { // would otherwise stop the page for ever
+  page.on('dialog', (dialog) => { // would otherwise block the page forever
     add(`dialog: ${dialog.message()}`);
     dialog.dismiss().catch(() => {});
   });
@@ -249,7 +249,7 @@ async function watchPage(page, ownUrl, failures) {
     if (!allowed) add(`network: request for ${url.slice(0, 200)}`);
     (allowed ? request.continue() : request.abort()).catch(() => {});
   });
-  // Interception does not see WebSockets.
+  // Request interception does not see WebSockets.
   const session = await page.createCDPSession();
   session.on('Network.webSocketCreated', ({ url }) => add(`network: WebSocket to ${url}`));
   await session.send('Network.enable');
@@ -273,7 +273,7 @@ async function runChecks(page, axeSource, failures) {
 async function checkVariant(browser, axeSource, { file, viewport, scheme, screenshot }) {
   const failures = [];
   const url = pathToFileURL(file).href;
-  // Its own context, so that a theme kept in localStorage does not reach the next variant.
+  // A separate context, so that a theme kept in localStorage does not carry over to the next variant.
   const context = await browser.createBrowserContext();
   try {
     const page = await context.newPage();
@@ -307,7 +307,7 @@ function readArguments(words) {
   const pages = at < 0 ? words : words.toSpliced(at, 2);
   if (pages.length === 0 || folder === undefined || pages.some((page) => page.startsWith('--'))) throw new UsageError(USAGE);
   const names = pages.map((page) => basename(page, '.html'));
-  if (folder && new Set(names).size < names.length) throw new UsageError("pages of one name would overwrite each other's screenshots");
+  if (folder && new Set(names).size < names.length) throw new UsageError("pages of the same name would overwrite each other's screenshots");
   if (folder) mkdirSync(folder, { recursive: true });
   return pages.flatMap((page, index) => VIEWPORTS.flatMap((viewport) => SCHEMES.map((scheme) => {
     const label = `${names[index]}-${viewport.width}-${scheme}`;
@@ -318,7 +318,7 @@ function readArguments(words) {
 async function main() {
   const variants = readArguments(process.argv.slice(2));
   const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  // The sandbox needs rights that containers lack; no name may resolve, whatever slips past the interception.
+  // The sandbox needs privileges that containers lack; no host name may resolve, whatever slips past the interception.
   const args = ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND'];
   const browser = await puppeteer.launch({ executablePath: findChromium(), args });
   let failed = 0;
@@ -335,5 +335,5 @@ async function main() {
 
 main().catch((error) => {
   console.error(error instanceof UsageError ? error.message : error);
-  process.exit(2); // also ends a browser that was left open
+  process.exit(2); // also ends a browser that is still open
 });

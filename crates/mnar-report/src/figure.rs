@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// A figure, with the table that says the same.
+/// A figure, with a table of the same numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// Its name in files and addresses.
+    /// Its name in file names and links.
     pub id: &'static str,
     /// What it shows.
     pub title: String,
@@ -13,16 +13,16 @@ pub struct Figure {
     pub about: String,
     /// The drawing.
     pub chart: Chart,
-    /// The same numbers.
+    /// The same numbers as a table.
     #[serde(skip)]
     pub table: Table,
 }
 
-/// Kinds of drawings.
+/// Kinds of charts.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Chart {
-    /// A value with its interval, a line a class.
+    /// Values with intervals, one line per class.
     Dots {
         /// What the values are.
         axis: String,
@@ -31,11 +31,11 @@ pub enum Chart {
         /// The values.
         marks: Vec<Dot>,
     },
-    /// Bars, a group a class.
+    /// Bars, one group per class.
     Bars {
         /// What the values are.
         axis: String,
-        /// A log scale, for counts.
+        /// Whether the scale is logarithmic, for counts.
         log: bool,
         /// The names of the series.
         series: Vec<String>,
@@ -44,13 +44,13 @@ pub enum Chart {
     },
     /// Curves.
     Lines {
-        /// What runs to the right.
+        /// Label of the horizontal axis.
         x: String,
-        /// What runs upwards.
+        /// Label of the vertical axis.
         y: String,
-        /// A log scale to the right.
+        /// Whether the horizontal axis is logarithmic.
         log_x: bool,
-        /// Both axes from 0 to 1, and the line of equality.
+        /// Whether both axes run from 0 to 1, with the line of equality.
         unit_square: bool,
         /// The names of the series.
         series: Vec<String>,
@@ -59,13 +59,13 @@ pub enum Chart {
     },
     /// A matrix.
     Heat {
-        /// What the columns are.
+        /// What the columns show.
         x: String,
-        /// What the rows are.
+        /// What the rows show.
         y: String,
         /// The names of rows and columns.
         labels: Vec<String>,
-        /// Row by row, from 0 to 1.
+        /// Values from 0 to 1, row by row.
         cells: Vec<Vec<f64>>,
     },
 }
@@ -75,11 +75,11 @@ pub enum Chart {
 pub struct Dot {
     /// The class.
     pub label: String,
-    /// Number of its series.
+    /// Index of its series.
     pub series: usize,
     /// The value.
     pub value: f64,
-    /// The interval.
+    /// The interval, if there is one.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -88,70 +88,70 @@ pub struct Dot {
 pub struct Bar {
     /// The class.
     pub label: String,
-    /// Number of its series.
+    /// Index of its series.
     pub series: usize,
-    /// Its length.
+    /// The length of the bar.
     pub value: f64,
 }
 
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Point {
-    /// Number of its series.
+    /// Index of its series.
     pub series: usize,
-    /// To the right.
+    /// Horizontal position.
     pub x: f64,
-    /// Upwards.
+    /// Vertical position.
     pub y: f64,
 }
 
-/// A table of texts and numbers.
+/// A table of text and numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// One a column.
+    /// One heading per column.
     pub heading: Vec<String>,
-    /// Line by line.
+    /// The cells, line by line.
     pub lines: Vec<Vec<Cell>>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// A text.
+    /// Text.
     Text(String),
     /// A number.
     Number {
-        /// In full.
+        /// The exact value.
         value: f64,
-        /// As shown.
+        /// The text shown.
         text: String,
-        /// Where it stands in the JSON of the report, such as `phi.0`.
+        /// Its path in the JSON of the report, such as `phi.0`.
         path: Option<String>,
     },
 }
 
 impl Cell {
-    /// A text.
+    /// A cell with text.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A number with four decimals.
+    /// A cell with a number, shown with four decimals.
     pub(crate) fn number(value: f64, path: Option<String>) -> Self {
         Self::Number { value, text: crate::table::number(value), path }
     }
 
-    /// A whole number.
+    /// A cell with an integer.
     pub(crate) fn count(value: usize, path: Option<String>) -> Self {
         Self::Number { value: value as f64, text: value.to_string(), path }
     }
 
-    /// A number, or a dash where there is none.
+    /// A cell with a number, or a dash if there is none.
     pub(crate) fn maybe(value: Option<f64>, path: String) -> Self {
         value.map_or_else(|| Self::text("–"), |value| Self::number(value, Some(path)))
     }
 
-    /// An interval.
+    /// A cell with an interval.
     pub(crate) fn interval(interval: Option<(f64, f64)>) -> Self {
         Self::Text(interval.map_or_else(|| "–".to_owned(), crate::table::interval))
     }

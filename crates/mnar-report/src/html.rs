@@ -1,4 +1,4 @@
-//! The page: one file, with all it needs inside.
+//! The HTML page: one self-contained file.
 
 use crate::figure::{Cell, Figure, Table};
 use crate::report::{Report, ReportError, UncertainRow};
@@ -12,10 +12,10 @@ const D3: &str = include_str!("../assets/vendor/d3.min.js");
 const PLOT: &str = include_str!("../assets/vendor/plot.umd.min.js");
 
 impl Report {
-    /// The report as one page that opens offline. Every text of the user's is escaped.
+    /// The report as one page that works offline. All text supplied by the user is escaped.
     pub fn to_html(&self) -> Result<String, ReportError> {
         let figures = self.figures();
-        let heading = if self.rejects().is_some() { "Are these labels informative?" } else { "Nothing is missing" };
+        let heading = if self.rejects().is_some() { "Are these labels informative?" } else { "No labels are missing" };
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -33,7 +33,7 @@ impl Report {
                             p.kicker { "mnar · " (self.title) }
                             h1 { (heading) }
                         }
-                        button #theme type="button" { "Light or dark" }
+                        button #theme type="button" { "Toggle theme" }
                     }
                     (contents(&figures, self))
                     main #main tabindex="-1" {
@@ -46,7 +46,7 @@ impl Report {
                         @if !self.uncertain.is_empty() { (uncertain(&self.uncertain)) }
                         (self.run_section())
                     }
-                    footer { p { "Made by mnar " (self.version) ". This page needs no network and sends nothing." } }
+                    footer { p { "Created by mnar " (self.version) ". This page needs no network and sends nothing." } }
                     (data("report-data", &self.without_phi_by_epoch())?)
                     (data("figures-data", &figures)?)
                     script { (PreEscaped(D3)) }
@@ -58,7 +58,8 @@ impl Report {
         Ok(page.into_string())
     }
 
-    /// For the page, whose figure of phi by epoch has what it needs: 300 epochs of 100 classes are a megabyte.
+    /// The report without phi by epoch, which the page's own figure already holds: 300 epochs of 100 classes are a
+    /// megabyte.
     fn without_phi_by_epoch(&self) -> Self {
         let mut report = self.clone();
         let models = report.debiased.iter_mut().chain(report.baseline.iter_mut());
@@ -90,13 +91,13 @@ impl Report {
                     }
                 }
                 @if self.result.is_some() {
-                    h3 { "How sure is that?" }
+                    h3 { "How certain is this?" }
                     p { (ticked(&self.how_sure())) }
                 }
                 h3 { "What to do next" }
                 ol { @for step in self.next_steps() { li { (ticked(&step)) } } }
                 @if !self.warnings.is_empty() {
-                    h3 { "Read this, too" }
+                    h3 { "Warnings" }
                     ul.warnings { @for warning in &self.warnings { li { (warning) } } }
                 }
             }
@@ -107,14 +108,14 @@ impl Report {
         let settings = serde_json::to_string_pretty(&self.settings).unwrap_or_default();
         html! {
             section #run aria-labelledby="run-title" {
-                h2 #run-title { "How to repeat this" }
+                h2 #run-title { "How to reproduce this" }
                 @if let Some(command) = &self.command {
                     pre tabindex="0" { code { (command) } }
                 }
                 dl.facts {
                     dt { "version" } dd { (self.version) }
                     dt { "seed" } dd { (self.seed) }
-                    @if !self.created.is_empty() { dt { "made" } dd { (self.created) } }
+                    @if !self.created.is_empty() { dt { "created" } dd { (self.created) } }
                     dt { "computed on" } dd { (self.computed_on) }
                     dt { "time" } dd { (format!("{:.1} s", self.seconds)) }
                     dt { "estimator" } dd { (self.method) @if !self.converged { " (did not converge)" } }
@@ -123,7 +124,7 @@ impl Report {
                     }
                 }
                 details.data {
-                    summary { "Every setting" }
+                    summary { "All settings" }
                     pre tabindex="0" { code { (settings) } }
                 }
             }
@@ -139,7 +140,7 @@ fn contents(figures: &[Figure], report: &Report) -> Markup {
                 li { a href="#checks" { "Checks" } }
                 @for figure in figures { li { a href=(format!("#figure-{}", figure.id)) { (short_title(figure.id)) } } }
                 @if !report.uncertain.is_empty() { li { a href="#uncertain" { "Uncertain rows" } } }
-                li { a href="#run" { "Repeat" } }
+                li { a href="#run" { "Reproduce" } }
             }
         }
     }
@@ -163,7 +164,7 @@ fn short_title(id: &str) -> &str {
 fn lights(lights: &[Light]) -> Markup {
     html! {
         section #checks aria-labelledby="checks-title" {
-            h2 #checks-title { "Can these numbers be leant on?" }
+            h2 #checks-title { "Can you rely on these numbers?" }
             @if lights.is_empty() { p { "There was nothing to check." } }
             ul.lights {
                 @for light in lights {
@@ -190,7 +191,7 @@ fn drawn(figure: &Figure) -> Markup {
             }
             div.chart {}
             details.data {
-                summary { "The same as a table" }
+                summary { "Show as a table" }
                 (table(&figure.table, &figure.title))
             }
         }
@@ -224,7 +225,7 @@ fn content(cell: &Cell) -> Markup {
     }
 }
 
-/// A number that says where in the JSON it stands, so that the page can be checked against it.
+/// A number with its path in the JSON, so that the page can be checked against it.
 fn number(value: f64, text: String, path: &str) -> Markup {
     html! { span data-path=(path) data-value=(format!("{value:?}")) { (text) } }
 }
@@ -244,8 +245,8 @@ fn share_text(value: f64) -> String {
 fn uncertain(rows: &[UncertainRow]) -> Markup {
     html! {
         section #uncertain aria-labelledby="uncertain-title" {
-            h2 #uncertain-title { "Unlabelled rows that would teach most" }
-            p { "Of these the model is least certain. A label for them is worth more than one for a row it knows." }
+            h2 #uncertain-title { "Rows worth labelling next" }
+            p { "The model is least certain about these rows, so labelling them helps more than labelling rows it already predicts well." }
             ul.rows {
                 @for row in rows {
                     li {
@@ -266,12 +267,12 @@ fn uncertain(rows: &[UncertainRow]) -> Markup {
     }
 }
 
-/// Text with `ticks` as code.
+/// Text in which `backticks` mark code.
 fn ticked(text: &str) -> Markup {
     html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
-/// JSON for the script. `<` is written so that no text of the user's can end the element.
+/// JSON for the script. `<` is escaped so that no text supplied by the user can end the element.
 fn data<T: Serialize + ?Sized>(id: &str, value: &T) -> Result<Markup, ReportError> {
     let json = serde_json::to_string(value)?.replace('<', "\\u003c");
     Ok(html! { script type="application/json" id=(id) { (PreEscaped(json)) } })

@@ -1,4 +1,4 @@
-//! Figures for a paper: SVG on white, in colours that the colour-blind can tell apart and a printer can print.
+//! Figures for a paper: SVG on white, in colours that colour-blind readers can tell apart and printers can reproduce.
 
 use crate::figure::{Bar, Chart, Dot, Figure, Point};
 use crate::report::ReportError;
@@ -6,7 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Okabe and Ito.
+/// The palette of Okabe and Ito.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -18,11 +18,11 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 const WIDTH: u32 = 760;
-/// Pixels on the left for the names of classes.
+/// Width in pixels of the class names on the left.
 const NAMES: u32 = 170;
-/// Pixels at the top for the title and one line of legend.
+/// Height in pixels of the title and one line of legend.
 const HEAD: u32 = 58;
-/// Pixels of a line of the legend.
+/// Height in pixels of one line of the legend.
 const LEGEND_LINE: u32 = 20;
 const FONT: &str = "sans-serif";
 
@@ -30,7 +30,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), String>;
 
 impl Figure {
-    /// As SVG.
+    /// The figure as SVG.
     pub fn svg(&self) -> Result<String, ReportError> {
         let mut svg = String::new();
         let drawn = {
@@ -81,12 +81,12 @@ fn text<E: std::fmt::Display>(error: E) -> String {
     error.to_string()
 }
 
-/// Beyond eight series the colours come again, lighter.
+/// After eight series the colours repeat, lighter.
 fn colour(series: usize) -> RGBAColor {
     COLOURS[series % COLOURS.len()].mix(if series < COLOURS.len() { 1.0 } else { 0.45 })
 }
 
-/// Without control characters, which XML forbids, and cut to a length.
+/// The name with control characters, which XML forbids, replaced, and cut to a length.
 fn short(name: &str, length: usize) -> String {
     let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if clean.len() <= length {
@@ -95,7 +95,7 @@ fn short(name: &str, length: usize) -> String {
     clean[..length - 1].iter().collect::<String>() + "…"
 }
 
-/// The names of the series with their place: one after the other, on as many lines as they need.
+/// The names of the series with their positions: side by side, on as many lines as they need.
 fn legend_entries(series: &[String]) -> Vec<(String, i32, u32)> {
     let (mut x, mut line) = (14, 0);
     let mut entries = Vec::new();
@@ -111,7 +111,7 @@ fn legend_entries(series: &[String]) -> Vec<(String, i32, u32)> {
     entries
 }
 
-/// Pixels for title and legend.
+/// Height in pixels of the title and the legend.
 fn head(series: &[String]) -> u32 {
     HEAD + LEGEND_LINE * legend_entries(series).last().map_or(0, |(_, _, line)| *line)
 }
@@ -125,7 +125,7 @@ fn legend(area: &Area<'_>, series: &[String]) -> Drawn {
     Ok(())
 }
 
-/// Classes from top to bottom, in the order they come.
+/// Classes from top to bottom, in order of appearance.
 fn names<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for label in labels {
@@ -136,7 +136,7 @@ fn names<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
     names
 }
 
-/// A chart with classes down the side and a value to the right; `draw` gets the row of a class.
+/// A chart with classes on the left axis and a value to the right; `draw` gets the row of a class.
 macro_rules! by_class {
     ($area:expr, $head:expr, $names:expr, $axis:expr, $range:expr, $log:expr, |$chart:ident| $draw:block) => {{
         let names: &[&str] = $names;
@@ -193,7 +193,7 @@ fn dots(area: &Area<'_>, axis: &str, series: &[String], marks: &[Dot]) -> Drawn 
 
 fn bars(area: &Area<'_>, axis: &str, log: bool, series: &[String], marks: &[Bar]) -> Drawn {
     let names = names(marks.iter().map(|mark| &mark.label));
-    // A log scale has no 0: bars start at a half, so that a single row can be seen.
+    // A log scale has no 0: bars start at 0.5, so that a single row is visible.
     let scale = |value: f64| if log { value.max(0.5).log10() } else { value };
     let top = scale(marks.iter().map(|mark| mark.value).fold(if log { 1.0 } else { 1e-6 }, f64::max)) * 1.03;
     by_class!(area, head(series), &names, axis, scale(0.0)..top, log, |chart| {

@@ -8,21 +8,21 @@ pub struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-/// The usual terminal.
+/// Columns of a usual terminal.
 const WIDTH: usize = 80;
 
 impl TextTable {
-    /// With these headings.
+    /// A table with these headings.
     pub fn new(header: &[&str]) -> Self {
         Self { header: header.iter().map(|text| (*text).to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// A line more, as many cells as headings.
+    /// Adds a line with as many cells as there are headings.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// As lines of at most 80 columns.
+    /// Renders the table in 80 columns, as far as shortening the first column allows.
     pub fn render(&self) -> String {
         let columns = self.header.len();
         let mut widths: Vec<usize> = (0..columns)
@@ -52,7 +52,7 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// The text without control characters, cut to the width with an ellipsis.
+/// The text with control characters replaced, cut to the width with an ellipsis.
 fn shorten(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.width() <= width {
@@ -72,7 +72,7 @@ fn shorten(text: &str, width: usize) -> String {
     out
 }
 
-/// Four significant digits for small numbers, four decimals otherwise.
+/// Two significant digits below 0.001 in size, four decimals otherwise; a dash if the number is not finite.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         "-".to_owned()
@@ -83,12 +83,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Two ends of an interval.
+/// The two ends of an interval.
 pub fn interval((low, high): (f64, f64)) -> String {
     if low.is_finite() && high.is_finite() { format!("{}–{}", number(low), number(high)) } else { "-".to_owned() }
 }
 
-/// A p-value as people read it.
+/// A p-value as text, `p < 0.0001` where it is smaller.
 pub fn p_value(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") }
 }
