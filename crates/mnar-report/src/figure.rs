@@ -136,7 +136,7 @@ impl Cell {
         Self::Text(text.into())
     }
 
-    /// A cell with a number, shown with four decimals.
+    /// A cell with a number, shown as by [`crate::table::number`].
     pub(crate) fn number(value: f64, path: Option<String>) -> Self {
         Self::Number { value, text: crate::table::number(value), path }
     }
