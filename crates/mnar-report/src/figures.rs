@@ -1,17 +1,18 @@
 //! The figures of a report.
 
 use crate::figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
-use crate::report::{EpochRecord, Report};
+use crate::report::{Report, Truth};
+use mnar::progress::EpochRecord;
 
-/// Above this many classes a matrix of all pairs is no picture.
+/// The largest number of classes for which a matrix of all pairs is drawn: a larger one cannot be read.
 const MATRIX_CLASSES: usize = 30;
-/// Curves side by side that can still be told apart.
+/// The largest number of curves that can still be told apart in one chart.
 const CURVES: usize = 8;
-/// Points a curve needs.
+/// The number of points beyond which a curve is thinned.
 const CURVE_POINTS: usize = 120;
 
 impl Report {
-    /// All figures for which there are numbers.
+    /// All figures for which the report has numbers.
     pub fn figures(&self) -> Vec<Figure> {
         let figures = [
             Some(self.phi_figure()),
@@ -29,26 +30,32 @@ impl Report {
 
     fn phi_figure(&self) -> Figure {
         let mut series = vec!["estimate".to_owned()];
-        let interval =
-            |k: usize| self.phi_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite());
+        let interval = |k: usize| {
+            self.findings.phi_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite())
+        };
         let mut marks: Vec<Dot> = self
-            .classes
+            .classes()
             .iter()
             .enumerate()
-            .map(|(k, label)| Dot { label: label.clone(), series: 0, value: self.phi[k], interval: interval(k) })
+            .map(|(k, label)| Dot {
+                label: label.clone(),
+                series: 0,
+                value: self.findings.phi[k],
+                interval: interval(k),
+            })
             .collect();
         let mut heading = vec!["class", "labels", "phi", "95% interval"];
         if let Some(truth) = &self.truth {
             series.push("truth".to_owned());
-            let dots = self.classes.iter().zip(&truth.phi);
+            let dots = self.classes().iter().zip(truth.phi.iter());
             marks.extend(dots.map(|(label, &value)| Dot { label: label.clone(), series: 1, value, interval: None }));
             heading.push("truth");
         }
-        let lines = self.classes.iter().enumerate().map(|(k, class)| {
+        let lines = self.classes().iter().enumerate().map(|(k, class)| {
             let mut line = vec![
                 Cell::text(class),
-                Cell::count(self.labelled_per_class[k], Some(format!("labelled_per_class.{k}"))),
-                Cell::number(self.phi[k], Some(format!("phi.{k}"))),
+                Cell::count(self.findings.about.labelled_per_class[k], Some(format!("labelled_per_class.{k}"))),
+                Cell::number(self.findings.phi[k], Some(format!("phi.{k}"))),
                 Cell::interval(interval(k)),
             ];
             line.extend(self.truth.as_ref().map(|truth| Cell::number(truth.phi[k], Some(format!("truth.phi.{k}")))));
@@ -57,90 +64,103 @@ impl Report {
         Figure {
             id: "phi",
             title: "How likely is a row of each class to be labelled?".into(),
-            about: "phi, the share of a class that carries a label, with 95% intervals. Equal values mean that labels say nothing by being there.".into(),
+            about: "phi, the share of each class that has a label, with 95% intervals. If all values are equal, whether a row is labelled says nothing about its class.".into(),
             table: table(&heading, lines),
             chart: Chart::Dots { axis: "phi = P(labelled | class)".into(), series, marks },
         }
     }
 
     fn shares_figure(&self) -> Figure {
-        let labelled = |k: usize| self.labelled_per_class[k] as f64 / self.n_labelled.max(1) as f64;
-        let interval =
-            |k: usize| self.prevalence_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite());
-        let mut series = vec!["estimated, all rows".to_owned(), "among the labels".to_owned()];
+        let labelled =
+            |k: usize| self.findings.about.labelled_per_class[k] as f64 / self.findings.about.n_labelled.max(1) as f64;
+        let interval = |k: usize| {
+            self.findings.prevalence_ci95.as_ref().map(|all| all[k]).filter(|(a, b)| a.is_finite() && b.is_finite())
+        };
+        let mut series = vec!["share (estimated)".to_owned(), "share of the labels".to_owned()];
         let mut marks = Vec::new();
-        for (k, label) in self.classes.iter().enumerate() {
-            let estimate = Dot { label: label.clone(), series: 0, value: self.prevalence[k], interval: interval(k) };
+        for (k, label) in self.classes().iter().enumerate() {
+            let estimate =
+                Dot { label: label.clone(), series: 0, value: self.findings.prevalence[k], interval: interval(k) };
             marks.extend([estimate, Dot { label: label.clone(), series: 1, value: labelled(k), interval: None }]);
         }
-        let mut heading = vec!["class", "share of the labels", "estimated share", "95% interval"];
+        let mut heading = vec!["class", "share of the labels", "share (estimated)", "95% interval"];
         if let Some(truth) = &self.truth {
             series.push("truth".to_owned());
             heading.push("truth");
-            let dots = self.classes.iter().zip(&truth.prevalence);
+            let dots = self.classes().iter().zip(truth.prevalence.iter());
             marks.extend(dots.map(|(label, &value)| Dot { label: label.clone(), series: 2, value, interval: None }));
         }
-        let lines = self.classes.iter().enumerate().map(|(k, class)| {
+        let lines = self.classes().iter().enumerate().map(|(k, class)| {
             let mut line = vec![
                 Cell::text(class),
                 Cell::number(labelled(k), None),
-                Cell::number(self.prevalence[k], Some(format!("prevalence.{k}"))),
+                Cell::number(self.findings.prevalence[k], Some(format!("prevalence.{k}"))),
                 Cell::interval(interval(k)),
             ];
-            let of_truth =
-                |truth: &crate::report::Truth| Cell::number(truth.prevalence[k], Some(format!("truth.prevalence.{k}")));
+            let of_truth = |truth: &Truth| Cell::number(truth.prevalence[k], Some(format!("truth.prevalence.{k}")));
             line.extend(self.truth.as_ref().map(of_truth));
             line
         });
         Figure {
             id: "shares",
-            title: "How common is each class really?".into(),
-            about: "The share of each class among all rows, as estimated, beside its share among the labels. Where they differ, counting labels misleads.".into(),
+            title: "How common is each class among all rows?".into(),
+            about: "The estimated share of each class among all rows, next to its share of the labels. Where the two differ, counting labels is misleading.".into(),
             table: table(&heading, lines),
             chart: Chart::Dots { axis: "share".into(), series, marks },
         }
     }
 
     fn counts_figure(&self) -> Figure {
-        let estimated = |k: usize| (self.prevalence[k] * self.n as f64).max(self.labelled_per_class[k] as f64);
+        let estimated = |k: usize| {
+            (self.findings.prevalence[k] * self.findings.about.n as f64)
+                .max(self.findings.about.labelled_per_class[k] as f64)
+        };
         let mut marks = Vec::new();
-        for (k, label) in self.classes.iter().enumerate() {
-            marks.push(Bar { label: label.clone(), series: 0, value: self.labelled_per_class[k] as f64 });
+        for (k, label) in self.classes().iter().enumerate() {
+            marks.push(Bar {
+                label: label.clone(),
+                series: 0,
+                value: self.findings.about.labelled_per_class[k] as f64,
+            });
             marks.push(Bar { label: label.clone(), series: 1, value: estimated(k) });
         }
-        let lines = self.classes.iter().enumerate().map(|(k, class)| {
+        let lines = self.classes().iter().enumerate().map(|(k, class)| {
             vec![
                 Cell::text(class),
-                Cell::count(self.labelled_per_class[k], Some(format!("labelled_per_class.{k}"))),
+                Cell::count(self.findings.about.labelled_per_class[k], Some(format!("labelled_per_class.{k}"))),
                 Cell::count(estimated(k).round() as usize, None),
             ]
         });
         Figure {
             id: "counts",
             title: "Labels and rows of each class".into(),
-            about: "Labels as counted, and rows as estimated, on a log scale.".into(),
-            table: table(&["class", "labels", "rows, estimated"], lines),
+            about: "The number of labels and the estimated number of rows of each class, on a log scale.".into(),
+            table: table(&["class", "labels", "rows (estimated)"], lines),
             chart: Chart::Bars {
                 axis: "rows (log scale)".into(),
                 log: true,
-                series: vec!["labels".into(), "rows, estimated".into()],
+                series: vec!["labels".into(), "rows (estimated)".into()],
                 marks,
             },
         }
     }
 
     fn calibration_figure(&self) -> Option<Figure> {
-        let calibration = self.calibration.as_ref()?;
-        let bins = [&calibration.before, &calibration.after];
-        let names = ["before calibration", "after"];
+        let classifier = self.findings.classifier.as_ref()?;
+        let (before, after) = (&classifier.reliability_before, &classifier.reliability_after);
+        let curves: &[_] = match self.findings.calibration {
+            _ if before.is_empty() => return None,
+            Some(_) => &[("before calibration", "before", before), ("after calibration", "after", after)],
+            None => &[("classifier", "before", before)],
+        };
         let mut points = Vec::new();
         let mut lines = Vec::new();
-        for (series, bins) in bins.into_iter().enumerate() {
+        for (series, (name, side, bins)) in curves.iter().enumerate() {
             for (i, bin) in bins.iter().enumerate() {
                 points.push(Point { series, x: bin.confidence, y: bin.accuracy });
-                let path = format!("calibration.{}.{i}", ["before", "after"][series]);
+                let path = format!("classifier.reliability_{side}.{i}");
                 lines.push(vec![
-                    Cell::text(names[series]),
+                    Cell::text(*name),
                     Cell::count(bin.rows, Some(format!("{path}.rows"))),
                     Cell::number(bin.confidence, Some(format!("{path}.confidence"))),
                     Cell::number(bin.accuracy, Some(format!("{path}.accuracy"))),
@@ -149,31 +169,28 @@ impl Report {
         }
         Some(Figure {
             id: "calibration",
-            title: "Does the classifier mean what it says?".into(),
-            about: "Labelled rows, scored by a classifier that has not seen them, by how sure it was. On the diagonal, rows of 80% confidence are right 80% of the time; phi rests on that.".into(),
-            table: table(&["classifier", "rows", "mean confidence", "share right"], lines.into_iter()),
+            title: "Is the classifier's confidence right?".into(),
+            about: "Labelled rows, grouped by the confidence of a classifier that has not seen them. On the diagonal, predictions with 80% confidence are right 80% of the time; the estimate of phi relies on that.".into(),
+            table: table(&["classifier", "rows", "mean confidence", "accuracy"], lines.into_iter()),
             chart: Chart::Lines {
                 x: "confidence".into(),
-                y: "share right".into(),
+                y: "accuracy".into(),
                 log_x: false,
                 unit_square: true,
-                series: names.map(str::to_owned).to_vec(),
+                series: curves.iter().map(|(name, ..)| (*name).to_owned()).collect(),
                 points,
             },
         })
     }
 
     fn accuracy_figure(&self) -> Option<Figure> {
-        let models: Vec<_> = [("biased", "baseline", &self.baseline), ("debiased", "debiased", &self.debiased)]
-            .into_iter()
-            .filter_map(|(name, path, model)| Some((name, path, model.as_ref()?)))
-            .filter(|(_, _, model)| model.held_out_accuracy_per_class.iter().any(Option::is_some))
-            .collect();
+        let mut models = self.models();
+        models.retain(|(_, _, model)| model.held_out_accuracy_per_class.iter().any(Option::is_some));
         if models.is_empty() {
             return None;
         }
         let mut marks = Vec::new();
-        for (k, label) in self.classes.iter().enumerate() {
+        for (k, label) in self.classes().iter().enumerate() {
             for (series, (_, _, model)) in models.iter().enumerate() {
                 let value = model.held_out_accuracy_per_class[k];
                 marks.extend(value.map(|value| Bar { label: label.clone(), series, value }));
@@ -184,7 +201,7 @@ impl Report {
             Cell::maybe(model.held_out.map(|held_out| held_out.accuracy), format!("{path}.held_out.accuracy"))
         });
         let first: Vec<Cell> = std::iter::once(Cell::text("all, weighted by 1/phi")).chain(overall).collect();
-        let by_class = self.classes.iter().enumerate().map(|(k, class)| {
+        let by_class = self.classes().iter().enumerate().map(|(k, class)| {
             let cells = models.iter().map(|(_, path, model)| {
                 Cell::maybe(model.held_out_accuracy_per_class[k], format!("{path}.held_out_accuracy_per_class.{k}"))
             });
@@ -194,14 +211,14 @@ impl Report {
         let hidden = if self.truth.is_some() { "rows whose labels were hidden" } else { "held-out labelled rows" };
         Some(Figure {
             id: "accuracy",
-            title: "Accuracy by class, before and after".into(),
+            title: "Accuracy by class, biased and debiased".into(),
             about: format!(
-                "Share of {} {hidden} that are right, class by class: trained on the labels as they are, and debiased.",
+                "Accuracy on {} {hidden}, class by class, of the model trained on the labels as they are and of the debiased model.",
                 rows.unwrap_or(0)
             ),
             table: table(&heading, std::iter::once(first).chain(by_class)),
             chart: Chart::Bars {
-                axis: "share right".into(),
+                axis: "accuracy".into(),
                 log: false,
                 series: models.iter().map(|(name, ..)| (*name).to_owned()).collect(),
                 marks,
@@ -210,12 +227,12 @@ impl Report {
     }
 
     fn risk_figure(&self) -> Option<Figure> {
-        let models = [("biased", &self.baseline), ("debiased", &self.debiased)];
-        let curves: Vec<(&str, Vec<(f64, f64)>)> = models
+        let curves: Vec<(&str, Vec<(f64, f64)>)> = self
+            .models()
             .into_iter()
-            .filter_map(|(name, model)| {
+            .filter_map(|(name, _, model)| {
                 let risk = |epoch: &EpochRecord| Some((epoch.epoch as f64, epoch.validation_risk?));
-                let curve: Vec<(f64, f64)> = model.as_ref()?.history.iter().filter_map(risk).collect();
+                let curve: Vec<(f64, f64)> = model.history.iter().filter_map(risk).collect();
                 (curve.len() > 1).then_some((name, curve))
             })
             .collect();
@@ -223,7 +240,7 @@ impl Report {
         (!curves.is_empty()).then(|| Figure {
             id: "training",
             title: "Training".into(),
-            about: "Log-loss of held-out labelled rows after every epoch, weighted by 1/phi to stand for the population. The best epoch of each model is kept.".into(),
+            about: "Log-loss on held-out labelled rows after every epoch, weighted by 1/phi to stand for the population. Each model keeps the weights of its best epoch.".into(),
             table: table(&["model", "epoch", "held-out risk"], lines.into_iter()),
             chart: Chart::Lines {
                 x: "epoch".into(),
@@ -237,13 +254,13 @@ impl Report {
     }
 
     fn phi_by_epoch_figure(&self) -> Option<Figure> {
-        let history = &self.debiased.as_ref()?.history;
+        let history = &self.training.as_ref()?.debiased.history;
         let moved = |k: usize| {
             let values = history.iter().filter_map(|epoch| epoch.phi.get(k));
             let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), &phi| (low.min(phi), high.max(phi)));
             high - low
         };
-        let mut shown: Vec<usize> = (0..self.classes.len()).filter(|&k| moved(k) > 1e-9).collect();
+        let mut shown: Vec<usize> = (0..self.classes().len()).filter(|&k| moved(k) > 1e-9).collect();
         shown.sort_by(|&a, &b| moved(b).total_cmp(&moved(a)));
         shown.truncate(CURVES);
         shown.sort_unstable();
@@ -251,14 +268,16 @@ impl Report {
             .iter()
             .map(|&k| {
                 let of = |epoch: &EpochRecord| Some((epoch.epoch as f64, *epoch.phi.get(k)?));
-                (self.classes[k].as_str(), history.iter().filter_map(of).collect())
+                (self.classes()[k].as_str(), history.iter().filter_map(of).collect())
             })
             .collect();
         let (points, lines) = curves_of(&curves);
         (!curves.is_empty()).then(|| Figure {
             id: "phi-by-epoch",
-            title: "phi while training".into(),
-            about: "The mechanism that the weights rest on, epoch by epoch, of the classes that moved most.".into(),
+            title: "phi during training".into(),
+            about:
+                "The mechanism behind the training weights after every epoch, for the classes whose phi changed most."
+                    .into(),
             table: table(&["class", "epoch", "phi"], lines.into_iter()),
             chart: Chart::Lines {
                 x: "epoch".into(),
@@ -272,44 +291,48 @@ impl Report {
     }
 
     fn confusion_figure(&self) -> Option<Figure> {
-        let confusion = self.confusion.as_ref().filter(|rows| rows.len() <= MATRIX_CLASSES)?;
+        let confusion = &self.findings.classifier.as_ref()?.confusion;
+        let confusion = Some(confusion).filter(|rows| rows.len() <= MATRIX_CLASSES)?;
         let share = |row: &Vec<usize>| -> Vec<f64> {
             let sum = row.iter().sum::<usize>().max(1) as f64;
             row.iter().map(|&count| count as f64 / sum).collect()
         };
-        let heading: Vec<&str> = std::iter::once("class").chain(self.classes.iter().map(String::as_str)).collect();
-        let lines = self.classes.iter().zip(confusion).enumerate().map(|(k, (class, row))| {
-            let cells =
-                row.iter().enumerate().map(|(j, &count)| Cell::count(count, Some(format!("confusion.{k}.{j}"))));
+        let heading: Vec<&str> = std::iter::once("class").chain(self.classes().iter().map(String::as_str)).collect();
+        let lines = self.classes().iter().zip(confusion).enumerate().map(|(k, (class, row))| {
+            let cells = row
+                .iter()
+                .enumerate()
+                .map(|(j, &count)| Cell::count(count, Some(format!("classifier.confusion.{k}.{j}"))));
             std::iter::once(Cell::text(class)).chain(cells).collect()
         });
         Some(Figure {
             id: "confusion",
-            title: "Which classes are taken for which?".into(),
-            about: "Labelled rows of each class (down) by the class that a classifier which has not seen them gives them (across), as shares of the class.".into(),
+            title: "Which classes are confused?".into(),
+            about: "Labelled rows of each class (down) by the class that a classifier that has not seen them predicts (across), as shares of the class.".into(),
             table: table(&heading, lines),
             chart: Chart::Heat {
-                x: "taken for".into(),
+                x: "predicted".into(),
                 y: "class".into(),
-                labels: self.classes.clone(),
+                labels: self.classes().to_vec(),
                 cells: confusion.iter().map(share).collect(),
             },
         })
     }
 
     fn sensitivity_figure(&self) -> Option<Figure> {
-        let first = self.sensitivity.first()?;
-        let mut order: Vec<usize> = (0..self.classes.len()).collect();
+        let curve = self.findings.sensitivity.as_ref()?;
+        let first = curve.first()?;
+        let mut order: Vec<usize> = (0..self.classes().len()).collect();
         order.sort_by(|&a, &b| first.prevalence[b].total_cmp(&first.prevalence[a]));
         order.truncate(CURVES);
         order.sort_unstable();
         let mut points = Vec::new();
         let mut lines = Vec::new();
         for (series, &k) in order.iter().enumerate() {
-            for (i, point) in self.sensitivity.iter().enumerate() {
+            for (i, point) in curve.iter().enumerate() {
                 points.push(Point { series, x: point.odds_factor, y: point.prevalence[k] });
                 lines.push(vec![
-                    Cell::text(&self.classes[k]),
+                    Cell::text(&self.classes()[k]),
                     Cell::number(point.odds_factor, Some(format!("sensitivity.{i}.odds_factor"))),
                     Cell::number(point.phi[k], Some(format!("sensitivity.{i}.phi.{k}"))),
                     Cell::number(point.prevalence[k], Some(format!("sensitivity.{i}.prevalence.{k}"))),
@@ -319,14 +342,14 @@ impl Report {
         Some(Figure {
             id: "sensitivity",
             title: "What if labels also depend on how easy a row is?".into(),
-            about: "Class shares if the odds of a label were so many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class alone. Flat curves mean that the conclusion does not hang on it.".into(),
+            about: "Class shares if the odds of a label were this many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class alone. If the curves are flat, the estimate does not depend on that assumption.".into(),
             table: table(&["class", "odds factor", "phi", "share"], lines.into_iter()),
             chart: Chart::Lines {
-                x: "odds of a label, easiest row against hardest (log scale)".into(),
+                x: "odds of a label, easiest row over hardest (log scale)".into(),
                 y: "share".into(),
                 log_x: true,
                 unit_square: false,
-                series: order.iter().map(|&k| self.classes[k].clone()).collect(),
+                series: order.iter().map(|&k| self.classes()[k].clone()).collect(),
                 points,
             },
         })
@@ -337,7 +360,7 @@ fn table(heading: &[&str], lines: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { heading: heading.iter().map(|text| (*text).to_owned()).collect(), lines: lines.collect() }
 }
 
-/// Points of curves, thinned where there are many, and the same as lines of a table.
+/// The points of curves, thinned if there are many, and the same numbers as lines of a table.
 fn curves_of(curves: &[(&str, Vec<(f64, f64)>)]) -> (Vec<Point>, Vec<Vec<Cell>>) {
     let (mut points, mut lines) = (Vec::new(), Vec::new());
     for (series, (name, curve)) in curves.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! What a terminal or a notebook shows of an estimate and of a test.
+//! An estimate and a test as text for a terminal or a notebook.
 
 use crate::table::{TextTable, interval, number};
-use crate::words::{most_and_least, percent, self_masking_line, verdict};
-use mnar::analysis::{EstimateSettings, Findings, TestFindings, TestSettings};
+use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
+use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings};
 use mnar::test::TestResult;
 
-/// An estimate in 80 columns: a sentence, a table of the classes, how it came about, and the warnings.
+/// An estimate as text: a sentence, a table of the classes that fits 80 columns, how the estimate was made, and the
+/// warnings. The settings are those of the estimate.
 pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     let about = &found.about;
     let mut out = sentence(found);
     out.push_str("\n\n");
-    let mut table =
-        TextTable::new(&["class", "labels", "phi", "95% interval", "labelled", "true share", "95% interval"]);
+    let mut table = TextTable::new(&["class", "labels", "phi", "95% interval", "label share", "share", "95% interval"]);
     for (k, class) in about.classes.iter().enumerate() {
         let at =
             |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
@@ -26,21 +26,15 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
         ]);
     }
     out.push_str(&table.render());
-    let conditional = if found.interval.conditional_on_classifier { ", conditional on the classifier" } else { "" };
-    let replicates = if found.interval.replicates > 0 {
-        format!(", {} replicates", found.interval.replicates)
-    } else {
-        String::new()
-    };
     out.push_str(&format!(
-        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}{replicates}{conditional}; seed {}\n",
+        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}; seed {}\n",
         about.n,
         about.n_labelled,
         found.effective_sample_size,
         found.method,
-        found.posterior,
+        found.posterior.name(),
         if found.converged { "converged" } else { "NOT converged" },
-        found.interval.kind,
+        intervals(found),
         found.seed,
     ));
     if let Some(bcts) = &found.calibration {
@@ -64,7 +58,7 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     }
     if let (Some(width), Some(needed)) = (settings.width, &found.labels_for_width) {
         out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
-        let mut table = TextTable::new(&["class", "labels in all", "rows in all"]);
+        let mut table = TextTable::new(&["class", "total labels", "total rows"]);
         for (class, needed) in about.classes.iter().zip(needed) {
             let cell = |pick: fn(&mnar::diagnose::Needed) -> usize| {
                 needed.as_ref().map_or("-".to_owned(), |needed| pick(needed).to_string())
@@ -75,7 +69,7 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     }
     if let Some(curve) = &found.sensitivity {
         out.push_str(
-            "\nphi (true share) if the odds of a label also rise from the hardest to the easiest row by a factor of:\n",
+            "\nphi (and share) if the odds of a label also rise from the hardest to the easiest row by a factor of:\n",
         );
         let factors: Vec<String> = curve.iter().map(|point| format!("{}", point.odds_factor)).collect();
         let mut header = vec!["class"];
@@ -91,29 +85,39 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     out
 }
 
-/// One sentence: who is labelled most and least, and whether the intervals tell them apart.
+/// How the intervals were made.
+fn intervals(found: &Findings) -> String {
+    let about = &found.interval;
+    let replicates = if about.replicates > 0 { format!(", {} replicates", about.replicates) } else { String::new() };
+    let conditional = if about.conditional_on_classifier { ", conditional on the classifier" } else { "" };
+    match about.kind {
+        IntervalKind::None => "none".to_owned(),
+        kind => format!("{}{replicates}{conditional}", kind.name()),
+    }
+}
+
+/// Which class is labelled most and which least, and whether the intervals tell them apart.
 fn sentence(found: &Findings) -> String {
-    let Some((most, least, ratio)) = most_and_least(&found.about.classes, &found.phi) else {
+    let Some(((most, least), contrast)) = most_and_least(&found.phi).zip(contrast(&found.about.classes, &found.phi))
+    else {
         return String::new();
     };
-    let index = |name: &str| found.about.classes.iter().position(|class| class == name);
-    let apart = match (&found.phi_ci95, index(&most), index(&least)) {
-        (Some(intervals), Some(most), Some(least)) if intervals[most].0 > intervals[least].1 => {
-            "; their 95% intervals do not overlap"
-        }
-        (Some(intervals), Some(most), Some(least)) if intervals[most].0 <= intervals[least].1 => {
-            "; their 95% intervals overlap, so test before believing it"
+    let apart = match &found.phi_ci95 {
+        Some(intervals) if intervals[most].0 > intervals[least].1 => "; their 95% intervals do not overlap",
+        Some(intervals) if intervals[most].0 <= intervals[least].1 => {
+            "; their 95% intervals overlap, so run the test before you rely on it"
         }
         _ => "",
     };
-    format!("Class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`{apart}.")
+    format!("{}{apart}.", capitalised(&contrast))
 }
 
-/// A test in 80 columns: the verdict, the statistic, and what it rests on.
+/// A test as text: the verdict, the statistic, and what it rests on. The settings are those of the test, and `refitted`
+/// says whether the classifier was cross-fitted for it.
 pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) -> String {
-    let TestFindings { result, about, .. } = found;
-    let ratio = found.phi.as_ref().and_then(|phi| most_and_least(&about.classes, phi));
-    let mut out = format!("{}\n\n", verdict(result.p_value, found.reject, found.level, &ratio));
+    let TestFindings { decision, about, .. } = found;
+    let result = &decision.result;
+    let mut out = format!("{}\n\n", verdict(decision, &about.classes, found.phi.as_ref()));
     let statistic = match result.df {
         Some(df) => format!("{:.3} on {df} degrees of freedom", result.statistic),
         None => format!("{:.3}", result.statistic),
@@ -134,29 +138,29 @@ pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) 
     }
     match (settings.power, found.labels_for_power) {
         (Some(power), Some(needed)) => out.push_str(&format!(
-            "  power       {} would need about {} labels of {} rows labelled by the same mechanism\n",
+            "  power       {} would need about {} labels in {} rows labelled by the same mechanism\n",
             percent(power),
             needed.labels,
             needed.rows
         )),
-        (Some(_), None) => {
-            out.push_str("  power       no departure from MCAR to scale up: the statistic is below its expectation\n")
-        }
+        (Some(_), None) => out.push_str(
+            "  power       no departure from MCAR to extrapolate from: the statistic is below its expectation\n",
+        ),
         (None, _) => {}
     }
     if !refitted && found.folds == 1 {
-        out.push_str("\nThe predictions of labelled rows must come from a classifier that has not seen them; with cross-fitted\npredictions, name their folds (--fold on the command line).\n");
+        out.push_str("\nThe predictions for labelled rows must come from a classifier that has not seen them. If they are\ncross-fitted, name the column of their folds.\n");
     }
     out.push_str(&warning_lines(&found.warnings));
     out
 }
 
-/// The p-value; where the draws cannot show a smaller one, the chi-square approximation says how small it might be.
+/// The p-value; if the draws cannot show a smaller one, the chi-square approximation says how small it might be.
 fn p_value_line(result: &TestResult) -> String {
     let smallest = 1.0 / (1 + result.draws) as f64;
     match result.p_value_chi_square {
         Some(approximate) if result.draws > 0 && result.p_value <= smallest => format!(
-            "{} (no smaller one can be drawn with {}; chi-square approximation {approximate:.1e})",
+            "{} (the smallest that {} draws can show; chi-square approximation {approximate:.1e})",
             result.p_value, result.draws
         ),
         Some(approximate) if result.draws > 0 => {
@@ -167,7 +171,7 @@ fn p_value_line(result: &TestResult) -> String {
     }
 }
 
-/// Warnings, after the result.
+/// The warnings, one paragraph each.
 fn warning_lines(warnings: &[String]) -> String {
     warnings.iter().map(|warning| format!("\nwarning: {warning}\n")).collect()
 }

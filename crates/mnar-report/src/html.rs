@@ -1,7 +1,8 @@
 //! The HTML page: one self-contained file.
 
+use crate::error::ReportError;
 use crate::figure::{Cell, Figure, Table};
-use crate::report::{Report, ReportError, UncertainRow};
+use crate::report::{Report, UncertainRow};
 use crate::words::{Light, share};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
@@ -15,7 +16,8 @@ impl Report {
     /// The report as one page that works offline. All text supplied by the user is escaped.
     pub fn to_html(&self) -> Result<String, ReportError> {
         let figures = self.figures();
-        let heading = if self.rejects().is_some() { "Are these labels informative?" } else { "No labels are missing" };
+        let heading = if self.nothing_missing() { "No labels are missing" } else { "Are these labels informative?" };
+        let provenance = &self.provenance;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -23,14 +25,14 @@ impl Report {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (self.title) " · mnar" }
+                    title { (provenance.title) " · mnar" }
                     style { (PreEscaped(STYLE)) }
                 }
                 body {
                     a.skip href="#main" { "Skip to the verdict" }
                     header {
                         div {
-                            p.kicker { "mnar · " (self.title) }
+                            p.kicker { "mnar · " (provenance.title) }
                             h1 { (heading) }
                         }
                         button #theme type="button" { "Toggle theme" }
@@ -46,7 +48,7 @@ impl Report {
                         @if !self.uncertain.is_empty() { (uncertain(&self.uncertain)) }
                         (self.run_section())
                     }
-                    footer { p { "Created by mnar " (self.version) ". This page needs no network and sends nothing." } }
+                    footer { p { "Created by mnar " (provenance.version) ". This page needs no network and sends nothing." } }
                     (data("report-data", &self.without_phi_by_epoch())?)
                     (data("figures-data", &figures)?)
                     script { (PreEscaped(D3)) }
@@ -62,7 +64,10 @@ impl Report {
     /// megabyte.
     fn without_phi_by_epoch(&self) -> Self {
         let mut report = self.clone();
-        let models = report.debiased.iter_mut().chain(report.baseline.iter_mut());
+        let models = report
+            .training
+            .iter_mut()
+            .flat_map(|training| training.baseline.iter_mut().chain([&mut training.debiased]));
         models.flat_map(|model| &mut model.history).for_each(|epoch| epoch.phi.clear());
         report
     }
@@ -73,54 +78,55 @@ impl Report {
             Some(false) => "no",
             None => "none",
         };
+        let about = &self.findings.about;
         html! {
             section #verdict data-verdict=(kind) aria-labelledby="verdict-title" {
                 h2 #verdict-title { (ticked(&self.verdict())) }
                 dl.numbers {
-                    div { dt { "rows" } dd { (number(self.n as f64, self.n.to_string(), "n")) } }
-                    div { dt { "labelled" } dd { (number(self.n_labelled as f64, self.n_labelled.to_string(), "n_labelled")) } }
-                    div { dt { "classes" } dd { (self.classes.len()) } }
-                    @if let Some(result) = &self.result {
-                        div { dt { "p-value" } dd { (p_value(result.p_value)) } }
+                    div { dt { "rows" } dd { (number(about.n as f64, about.n.to_string(), "n")) } }
+                    div { dt { "labelled" } dd { (number(about.n_labelled as f64, about.n_labelled.to_string(), "n_labelled")) } }
+                    div { dt { "classes" } dd { (about.classes.len()) } }
+                    @if let Some(test) = &self.test {
+                        div { dt { "p-value" } dd { (p_value(test.result.p_value)) } }
                     }
-                    @if let Some(held_out) = self.debiased.as_ref().and_then(|model| model.held_out) {
-                        div { dt { "accuracy, debiased" } dd { (number(held_out.accuracy, share_text(held_out.accuracy), "debiased.held_out.accuracy")) } }
-                    }
-                    @if let Some(held_out) = self.baseline.as_ref().and_then(|model| model.held_out) {
-                        div { dt { "accuracy, biased" } dd { (number(held_out.accuracy, share_text(held_out.accuracy), "baseline.held_out.accuracy")) } }
+                    @for (name, path, model) in self.models().into_iter().rev() {
+                        @if let Some(held_out) = model.held_out {
+                            div { dt { "accuracy, " (name) } dd { (number(held_out.accuracy, share_text(held_out.accuracy), &format!("{path}.held_out.accuracy"))) } }
+                        }
                     }
                 }
-                @if self.result.is_some() {
+                @if self.test.is_some() {
                     h3 { "How certain is this?" }
                     p { (ticked(&self.how_sure())) }
                 }
                 h3 { "What to do next" }
                 ol { @for step in self.next_steps() { li { (ticked(&step)) } } }
-                @if !self.warnings.is_empty() {
+                @if !self.findings.warnings.is_empty() {
                     h3 { "Warnings" }
-                    ul.warnings { @for warning in &self.warnings { li { (warning) } } }
+                    ul.warnings { @for warning in &self.findings.warnings { li { (warning) } } }
                 }
             }
         }
     }
 
     fn run_section(&self) -> Markup {
-        let settings = serde_json::to_string_pretty(&self.settings).unwrap_or_default();
+        let (provenance, found) = (&self.provenance, &self.findings);
+        let settings = serde_json::to_string_pretty(&provenance.settings).unwrap_or_default();
         html! {
             section #run aria-labelledby="run-title" {
                 h2 #run-title { "How to reproduce this" }
-                @if let Some(command) = &self.command {
+                @if let Some(command) = &provenance.command {
                     pre tabindex="0" { code { (command) } }
                 }
                 dl.facts {
-                    dt { "version" } dd { (self.version) }
-                    dt { "seed" } dd { (self.seed) }
-                    @if !self.created.is_empty() { dt { "created" } dd { (self.created) } }
-                    dt { "computed on" } dd { (self.computed_on) }
-                    dt { "time" } dd { (format!("{:.1} s", self.seconds)) }
-                    dt { "estimator" } dd { (self.method) @if !self.converged { " (did not converge)" } }
-                    @if let Some(result) = &self.result {
-                        dt { "test" } dd { (result.test) ", " (result.draws) " draws" }
+                    dt { "version" } dd { (provenance.version) }
+                    dt { "seed" } dd { (found.seed) }
+                    @if !provenance.created.is_empty() { dt { "created" } dd { (provenance.created) } }
+                    dt { "computed on" } dd { (provenance.computed_on) }
+                    dt { "time" } dd { (format!("{:.1} s", provenance.seconds)) }
+                    dt { "estimator" } dd { (found.method) @if !found.converged { " (did not converge)" } }
+                    @if let Some(test) = &self.test {
+                        dt { "test" } dd { (test.result.test) @if test.result.draws > 0 { ", " (test.result.draws) " draws" } }
                     }
                 }
                 details.data {
@@ -165,10 +171,10 @@ fn lights(lights: &[Light]) -> Markup {
     html! {
         section #checks aria-labelledby="checks-title" {
             h2 #checks-title { "Can you rely on these numbers?" }
-            @if lights.is_empty() { p { "There was nothing to check." } }
+            @if lights.is_empty() { p { "Nothing was checked." } }
             ul.lights {
                 @for light in lights {
-                    li.light data-level=(light.level.name()) {
+                    li.light data-level=(light.level.key()) {
                         span.lamp aria-hidden="true" {}
                         div {
                             h3 { (light.about) ": " (light.level.name()) }
@@ -274,6 +280,6 @@ fn ticked(text: &str) -> Markup {
 
 /// JSON for the script. `<` is escaped so that no text supplied by the user can end the element.
 fn data<T: Serialize + ?Sized>(id: &str, value: &T) -> Result<Markup, ReportError> {
-    let json = serde_json::to_string(value)?.replace('<', "\\u003c");
+    let json = serde_json::to_string(value).map_err(ReportError::unwritable)?.replace('<', "\\u003c");
     Ok(html! { script type="application/json" id=(id) { (PreEscaped(json)) } })
 }

@@ -1,27 +1,51 @@
-//! What a run found, as text, as JSON and as one page that opens offline.
+//! Reports on informative labels, as text, as JSON and as one self-contained HTML page that works offline.
 //!
-//! [`Report`] is the value; [`Report::to_text`], [`Report::to_json`] and [`Report::to_html`] show it, and
-//! [`Figure::svg`] draws one of its figures for a paper.
+//! A [`Report`] puts together what [`mnar::analysis`] found, where it comes from and which models were trained.
+//! [`Report::to_text`], [`Report::to_json`] and [`Report::to_html`] show it, [`Report::from_json`] reads it again, and
+//! [`Figure::svg`] draws one of its figures for a paper. Nothing is estimated or tested here.
+//!
+//! ```
+//! use mnar::analysis::{EstimateSettings, Evidence, TestSettings};
+//! use mnar::{Labels, PosteriorKind, Posteriors};
+//! use mnar_report::{Provenance, Report};
+//! use ndarray::Array2;
+//!
+//! let p = Array2::from_shape_fn((200, 2), |(i, k)| if (i % 2 == 0) == (k == 0) { 0.9 } else { 0.1 });
+//! let labels = Labels::from_values((0..200).map(|i| match i % 20 {
+//!     0 | 2 | 4 | 6 | 8 => Some("sick"),
+//!     1 => Some("well"),
+//!     _ => None,
+//! }))?;
+//! let posteriors = Posteriors::new(p, PosteriorKind::Labelled)?;
+//! let evidence = Evidence::predictions(&posteriors, &labels);
+//! let found = EstimateSettings::default().for_report(posteriors.kind()).run(&evidence, &())?;
+//! let test = TestSettings::default().run(&evidence, &())?;
+//!
+//! let report = Report::new(Provenance::new("patients.csv"), found).with_test(test.decision);
+//! assert!(report.to_text().starts_with("These labels are informative"));
+//! assert!(report.to_html()?.contains("Can you rely on these numbers?"));
+//! assert_eq!(Report::from_json(&report.to_json()?)?.findings.phi, report.findings.phi);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The feature `schema` adds `Report::json_schema`; the schema of the current layout is `schema/report.v2.json`.
 
-mod estimate;
+mod error;
 mod figure;
 mod figures;
 mod findings;
 mod html;
+mod json;
 mod report;
 mod svg;
 mod table;
 mod text;
-mod uncertain;
+mod v1;
 mod words;
 
-pub use estimate::Occasion;
+pub use error::ReportError;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
 pub use findings::{estimate_text, test_text};
-pub use report::{
-    Calibration, EpochRecord, Guess, HeldOut, IntervalKind, Model, ODDS_FACTORS, Report, ReportError, SCHEMA, Test,
-    Truth, UncertainRow,
-};
+pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
 pub use table::{TextTable, interval, number, p_value};
-pub use uncertain::most_uncertain;
-pub use words::{LEVEL, Level, Light, most_and_least, percent, self_masking_line, verdict};
+pub use words::{Level, Light};

@@ -1,227 +1,259 @@
 //! What a run found: one value, from which the text, the JSON and the page are made.
 
-use mnar::Sample;
-use mnar::calibrate::Bcts;
-use mnar::diagnose::{Identifiability, ReliabilityBin, SensitivityPoint, reliability};
-use mnar::nullable;
-use mnar::test::{SelfMaskingCheck, TestResult};
+use base64::Engine as _;
+use mnar::analysis::{Findings, TestDecision};
+use mnar::progress::EpochRecord;
+use mnar::{ClassShares, Phi};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-/// The version of the JSON's layout. Fields may be added under the same number; a field that goes or changes its
-/// meaning raises it.
-pub const SCHEMA: u32 = 1;
+/// The version of the JSON layout. Fields may be added under the same number; removing a field or changing its meaning
+/// raises it.
+pub const SCHEMA: u32 = 2;
 
-/// All that a run found. `report.json` is this.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// Everything that a run found, and how to repeat it. `report.json` holds this value.
+///
+/// In the JSON the keys of [`Provenance`], [`Findings`] and [`TestDecision`] stand side by side at the top level. The seed
+/// and the warnings of the run are those of the findings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct Report {
-    /// The version of this layout.
+    /// The version of the JSON layout, [`SCHEMA`].
     pub schema: u32,
-    /// Of mnar.
-    pub version: String,
-    /// What the data are called.
-    pub title: String,
-    /// When it was made, in UTC.
-    #[serde(default)]
-    pub created: String,
-    /// The command that makes it again.
-    #[serde(default)]
-    pub command: Option<String>,
-    /// The classes.
-    pub classes: Vec<String>,
-    /// Rows.
-    pub n: usize,
-    /// Labelled rows.
-    pub n_labelled: usize,
-    /// By class.
-    pub labelled_per_class: Vec<usize>,
-    /// P(labelled | class), by cross-fitting.
-    pub phi: Vec<f64>,
-    /// Its standard errors; null at the bound 1.
-    #[serde(default, deserialize_with = "nullable::numbers")]
-    #[schemars(with = "Option<Vec<Option<f64>>>")]
-    pub phi_se: Option<Vec<f64>>,
-    /// Its intervals; null at the bound 1 where there is none.
-    #[serde(default, deserialize_with = "nullable::intervals")]
-    #[schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>")]
-    pub phi_ci95: Option<Vec<(f64, f64)>>,
-    /// P(class).
-    pub prevalence: Vec<f64>,
-    /// Its intervals.
-    #[serde(default, deserialize_with = "nullable::intervals")]
-    #[schemars(with = "Option<Vec<(Option<f64>, Option<f64>)>>")]
-    pub prevalence_ci95: Option<Vec<(f64, f64)>>,
-    /// How intervals were made.
-    pub interval: IntervalKind,
-    /// The estimator of phi.
-    pub method: String,
-    /// Did it converge?
-    pub converged: bool,
-    /// MCAR against MNAR; nothing where all labels are there.
+    /// Where the report comes from.
     #[serde(flatten)]
-    pub result: Option<Test>,
-    /// Is self-masking believable?
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub self_masking: Option<SelfMaskingCheck>,
-    /// Are the classes told apart?
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub identifiability: Option<Identifiability>,
-    /// Labelled rows are worth so many unweighted ones.
-    pub effective_sample_size: Option<f64>,
-    /// Of the cross-fitted classifier, on labelled rows.
-    pub out_of_fold_accuracy: Option<f64>,
-    /// Does the cross-fitted classifier mean what it says?
+    pub provenance: Provenance,
+    /// What was found about the mechanism.
+    #[serde(flatten)]
+    pub findings: Findings,
+    /// The test of whether the labels are informative, if it was run.
+    #[serde(flatten)]
+    pub test: Option<TestDecision>,
+    /// The models that were trained, if any.
     #[serde(default)]
-    pub calibration: Option<Calibration>,
-    /// Of labelled rows out of fold: `confusion[k][j]` of class k were taken for class j.
-    #[serde(default)]
-    pub confusion: Option<Vec<Vec<usize>>>,
-    /// How phi and the shares move when labels also depend on how easy a row is.
-    #[serde(default)]
-    #[schemars(with = "Vec<serde_json::Value>")]
-    pub sensitivity: Vec<SensitivityPoint>,
-    /// phi that the debiased model's weights ended with.
-    pub training_phi: Vec<f64>,
-    /// The debiased model.
-    pub debiased: Option<Model>,
-    /// The biased one.
-    pub baseline: Option<Model>,
-    /// Unlabelled rows whose class is least certain.
+    pub training: Option<Training>,
+    /// The unlabelled rows whose class is least certain, the least certain one first.
     #[serde(default)]
     pub uncertain: Vec<UncertainRow>,
-    /// Where labels were hidden on purpose: what they hide.
+    /// The truth, if labels were hidden on purpose.
     #[serde(default)]
     pub truth: Option<Truth>,
-    /// The effective settings.
-    pub settings: serde_json::Value,
-    /// Of every draw.
-    pub seed: u64,
-    /// What computed: the device, and on the CPU the instruction set of the kernels.
+}
+
+impl Report {
+    /// A report of findings, without a test, models or uncertain rows.
+    ///
+    /// The calibrated posteriors of the findings are dropped: a report describes rows but does not hold them.
+    pub fn new(provenance: Provenance, mut findings: Findings) -> Self {
+        findings.calibrated = None;
+        Self { schema: SCHEMA, provenance, findings, test: None, training: None, uncertain: Vec::new(), truth: None }
+    }
+
+    /// The same report with the test of whether the labels are informative.
+    pub fn with_test(self, test: impl Into<Option<TestDecision>>) -> Self {
+        Self { test: test.into(), ..self }
+    }
+
+    /// The same report with the models that were trained.
+    pub fn with_training(self, training: impl Into<Option<Training>>) -> Self {
+        Self { training: training.into(), ..self }
+    }
+
+    /// The same report with the unlabelled rows whose class is least certain, the least certain one first.
+    pub fn with_uncertain(self, uncertain: Vec<UncertainRow>) -> Self {
+        Self { uncertain, ..self }
+    }
+
+    /// The same report with the truth that the labels hide.
+    pub fn with_truth(self, truth: impl Into<Option<Truth>>) -> Self {
+        Self { truth: truth.into(), ..self }
+    }
+
+    /// The names of the classes.
+    pub(crate) fn classes(&self) -> &[String] {
+        &self.findings.about.classes
+    }
+
+    /// Whether every row has a label.
+    pub(crate) fn nothing_missing(&self) -> bool {
+        self.findings.about.n_labelled == self.findings.about.n
+    }
+
+    /// The biased and the debiased model, with their names and their paths in the JSON.
+    pub(crate) fn models(&self) -> Vec<(&'static str, &'static str, &Model)> {
+        let Some(training) = &self.training else { return Vec::new() };
+        let baseline = training.baseline.iter().map(|model| ("biased", "training.baseline", model));
+        baseline.chain([("debiased", "training.debiased", &training.debiased)]).collect()
+    }
+}
+
+/// Where a report comes from: the data, the command, the settings and the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
+pub struct Provenance {
+    /// The version of mnar that made the report.
+    pub version: String,
+    /// The name of the data.
+    pub title: String,
+    /// When the report was made, as an RFC 3339 time in UTC; empty if unknown.
+    #[serde(default)]
+    pub created: String,
+    /// The command that made the report, if it was a command.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// The settings of the run.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// The device that computed, and for a CPU the instruction set of the kernels.
     pub computed_on: String,
-    /// Wall time of this call.
+    /// Wall time of the run in seconds.
     pub seconds: f64,
-    /// What a reader must know.
-    pub warnings: Vec<String>,
 }
 
-/// How intervals were made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum IntervalKind {
-    /// Every replicate fits the classifier again.
-    BootstrapWithRefit,
-    /// Rows are drawn again, taking the classifier as given.
-    Bootstrap,
-    /// From the profile likelihood, taking the classifier as given.
-    Profile,
-    /// From the information, taking the classifier as given.
-    Information,
-    /// All labels are there: nothing is estimated.
-    None,
-}
-
-impl From<mnar::analysis::IntervalKind> for IntervalKind {
-    fn from(kind: mnar::analysis::IntervalKind) -> Self {
-        use mnar::analysis::IntervalKind as Made;
-        match kind {
-            Made::BootstrapWithRefit => Self::BootstrapWithRefit,
-            Made::Bootstrap => Self::Bootstrap,
-            Made::Profile => Self::Profile,
-            Made::Information => Self::Information,
-        }
-    }
-}
-
-/// A test of MCAR.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Test {
-    /// Its name.
-    pub test: String,
-    /// The statistic.
-    pub statistic: f64,
-    /// Its degrees of freedom, where it has some.
-    pub df: Option<usize>,
-    /// The p-value.
-    pub p_value: f64,
-    /// The p-value of the chi-square approximation, where the one above is drawn.
-    pub p_value_chi_square: Option<f64>,
-    /// Permutations or replicates behind the p-value; 0 for a formula.
-    pub draws: usize,
-    /// When the p-value can be trusted.
-    pub condition: String,
-}
-
-impl From<&TestResult> for Test {
-    fn from(result: &TestResult) -> Self {
+impl Provenance {
+    /// The provenance of a report on these data, made by this version of mnar on the CPU.
+    pub fn new(title: impl Into<String>) -> Self {
         Self {
-            test: result.test.to_owned(),
-            statistic: result.statistic,
-            df: result.df,
-            p_value: result.p_value,
-            p_value_chi_square: result.p_value_chi_square,
-            draws: result.draws,
-            condition: result.condition.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            title: title.into(),
+            computed_on: "cpu".to_owned(),
+            ..Self::default()
         }
+    }
+
+    /// The same with the time at which the report was made, as an RFC 3339 time in UTC.
+    pub fn with_created(self, created: impl Into<String>) -> Self {
+        Self { created: created.into(), ..self }
+    }
+
+    /// The same with the command that made the report.
+    pub fn with_command(self, command: impl Into<Option<String>>) -> Self {
+        Self { command: command.into(), ..self }
+    }
+
+    /// The same with the settings of the run.
+    pub fn with_settings(self, settings: Map<String, Value>) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The same with the device that computed.
+    pub fn with_computed_on(self, computed_on: impl Into<String>) -> Self {
+        Self { computed_on: computed_on.into(), ..self }
+    }
+
+    /// The same with the wall time of the run.
+    pub fn with_seconds(self, seconds: f64) -> Self {
+        Self { seconds, ..self }
     }
 }
 
-/// How sure the cross-fitted classifier is, and how often it is right.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Calibration {
-    /// Expected calibration error before bias-corrected temperature scaling.
-    pub error_before: f64,
-    /// The same after.
-    pub error_after: f64,
-    /// Labelled rows by their confidence, before.
-    #[schemars(with = "Vec<serde_json::Value>")]
-    pub before: Vec<ReliabilityBin>,
-    /// The same after.
-    #[schemars(with = "Vec<serde_json::Value>")]
-    pub after: Vec<ReliabilityBin>,
+/// The models of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
+pub struct Training {
+    /// The mechanism that the weights of the debiased model ended with.
+    pub phi: Phi,
+    /// The debiased model.
+    pub debiased: Model,
+    /// The biased model, trained on the labels as they are for comparison.
+    #[serde(default)]
+    pub baseline: Option<Model>,
 }
 
-/// Bins of the reliability diagram.
-const RELIABILITY_BINS: usize = 10;
+impl Training {
+    /// A debiased model and the mechanism that its weights ended with.
+    pub fn new(phi: Phi, debiased: Model) -> Self {
+        Self { phi, debiased, baseline: None }
+    }
 
-/// How many times the odds of a label of the easiest row may be those of the hardest: the points of the sensitivity
-/// curve.
-pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
-
-impl Calibration {
-    /// Of the scores of labelled rows as they came and as they are after the calibration.
-    pub fn of(bcts: &Bcts, raw: &Sample<'_>, calibrated: &Sample<'_>) -> Self {
-        Self {
-            error_before: bcts.ece_before,
-            error_after: bcts.ece_after,
-            before: reliability(raw, RELIABILITY_BINS),
-            after: reliability(calibrated, RELIABILITY_BINS),
-        }
+    /// The same with a biased model for comparison.
+    pub fn with_baseline(self, baseline: impl Into<Option<Model>>) -> Self {
+        Self { baseline: baseline.into(), ..self }
     }
 }
 
-/// How a model was trained, and how it does.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+/// How a model was trained, and how well it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct Model {
     /// Why training ended.
-    pub ended: String,
-    /// The epoch whose weights were chosen.
+    pub ended: Ended,
+    /// The epoch whose weights were chosen; 0 for a model that is not trained in epochs.
     pub chosen_epoch: usize,
-    /// Logits are divided by this.
+    /// The temperature by which logits are divided.
     pub temperature: f64,
-    /// Steps at which a phi above 1 was set to 1.
+    /// The number of steps at which an entry of phi above 1 was set to 1.
     pub clipped_steps: u64,
-    /// On held-out labelled rows, weighted by 1/phi to stand for the population.
+    /// Scores of the held-out rows, if any were held out.
     pub held_out: Option<HeldOut>,
-    /// The same, class by class (unweighted within a class); nothing for a class without held-out rows.
+    /// The accuracy on the held-out rows of each class, unweighted; null for a class without held-out rows.
     pub held_out_accuracy_per_class: Vec<Option<f64>>,
-    /// Every epoch.
+    /// What every epoch showed.
     pub history: Vec<EpochRecord>,
 }
 
-/// Weighted scores of held-out rows.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+impl Model {
+    /// A model of so many classes without a history, held-out rows or a temperature.
+    pub fn new(ended: Ended, classes: usize) -> Self {
+        Self {
+            ended,
+            chosen_epoch: 0,
+            temperature: 1.0,
+            clipped_steps: 0,
+            held_out: None,
+            held_out_accuracy_per_class: vec![None; classes],
+            history: Vec::new(),
+        }
+    }
+
+    /// The same model with the record of its epochs, and the epoch whose weights were chosen.
+    pub fn with_history(self, history: Vec<EpochRecord>, chosen_epoch: usize) -> Self {
+        Self { history, chosen_epoch, ..self }
+    }
+
+    /// The same model with the temperature by which its logits are divided.
+    pub fn with_temperature(self, temperature: f64) -> Self {
+        Self { temperature, ..self }
+    }
+
+    /// The same model with the number of steps at which an entry of phi above 1 was set to 1.
+    pub fn with_clipped_steps(self, clipped_steps: u64) -> Self {
+        Self { clipped_steps, ..self }
+    }
+
+    /// The same model with its scores on held-out rows, one accuracy per class.
+    pub fn with_held_out(self, held_out: HeldOut, accuracy_per_class: Vec<Option<f64>>) -> Self {
+        Self { held_out: Some(held_out), held_out_accuracy_per_class: accuracy_per_class, ..self }
+    }
+}
+
+/// Why training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Ended {
+    /// All epochs were trained.
+    Finished,
+    /// The held-out risk stopped falling.
+    EarlyStop,
+    /// The caller interrupted it.
+    Interrupted,
+}
+
+/// Scores of held-out rows. In a run these are labelled rows weighted by 1/phi to stand for the population; where the
+/// truth is known, they are the rows whose labels were hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct HeldOut {
-    /// Rows.
+    /// The number of rows.
     pub rows: usize,
     /// Estimated accuracy in the population.
     pub accuracy: f64,
@@ -229,44 +261,47 @@ pub struct HeldOut {
     pub log_loss: f64,
 }
 
-/// What one epoch showed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct EpochRecord {
-    /// Steps taken so far.
-    pub step: u64,
-    /// Epochs finished so far.
-    pub epoch: usize,
-    /// Mean risk of the epoch's batches.
-    pub loss: f64,
-    /// 1/phi-weighted loss of the held-out labelled rows, by the averaged weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation_risk: Option<f64>,
-    /// 1/phi-weighted accuracy of the same rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validation_accuracy: Option<f64>,
-    /// Learning rate of the last step.
-    pub learning_rate: f64,
-    /// The mechanism as it stands.
-    pub phi: Vec<f64>,
-    /// Seconds spent training so far.
-    pub seconds: f64,
+impl HeldOut {
+    /// Scores of so many rows.
+    pub fn new(rows: usize, accuracy: f64, log_loss: f64) -> Self {
+        Self { rows, accuracy, log_loss }
+    }
 }
 
 /// An unlabelled row whose class is uncertain.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct UncertainRow {
-    /// Its number, from 1.
+    /// The number of the row, from 1.
     pub row: usize,
-    /// Its file, where it has one.
+    /// The name of the row's file, if it has one.
     pub name: Option<String>,
     /// The most probable classes, given that the row is unlabelled.
     pub classes: Vec<Guess>,
-    /// The image as a `data:` address.
+    /// The row's image as a `data:` URL, if it has one.
     pub thumbnail: Option<String>,
 }
 
+impl UncertainRow {
+    /// The row with this number, counted from 1, and its most probable classes; `png` is its image.
+    ///
+    /// ```
+    /// use mnar_report::{Guess, UncertainRow};
+    /// let row = UncertainRow::new(3, None, vec![Guess::new("sick", 0.55)], Some(vec![2]));
+    /// assert_eq!(row.thumbnail.as_deref(), Some("data:image/png;base64,Ag=="));
+    /// ```
+    pub fn new(row: usize, name: Option<String>, classes: Vec<Guess>, png: Option<Vec<u8>>) -> Self {
+        let url =
+            |png: Vec<u8>| format!("data:image/png;base64,{}", base64::engine::general_purpose::STANDARD.encode(png));
+        Self { row, name, classes, thumbnail: png.map(url) }
+    }
+}
+
 /// A class and its probability.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct Guess {
     /// The class.
     pub class: String,
@@ -274,110 +309,31 @@ pub struct Guess {
     pub probability: f64,
 }
 
-/// What was hidden, where labels were hidden on purpose.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+impl Guess {
+    /// A class and its probability.
+    pub fn new(class: impl Into<String>, probability: f64) -> Self {
+        Self { class: class.into(), probability }
+    }
+}
+
+/// The truth behind labels that were hidden on purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
 pub struct Truth {
-    /// The mechanism.
-    pub phi: Vec<f64>,
-    /// The class shares.
-    pub prevalence: Vec<f64>,
-    /// Σ(φ̂−φ)²/Σφ².
+    /// The mechanism that hid the labels.
+    pub phi: Phi,
+    /// The class shares of all rows.
+    pub prevalence: ClassShares,
+    /// The error of the estimated phi, Σ(φ̂−φ)²/Σφ².
     pub phi_normalised_mse: f64,
-    /// The same of a constant mechanism.
+    /// The same error of a constant mechanism.
     pub constant_normalised_mse: f64,
 }
 
-/// A report that cannot be read or drawn.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// Not the JSON of a report.
-    #[error("this is not the report of a run: {why}; run `mnar fit` or `mnar demo` again")]
-    NotAReport {
-        /// What is wrong in it.
-        why: String,
-    },
-    /// Written by a later version.
-    #[error("the report has layout {found}, and this version of mnar knows {known}; use a newer mnar")]
-    TooNew {
-        /// In the file.
-        found: u32,
-        /// The newest that is known.
-        known: u32,
-    },
-    /// Lengths that do not agree.
-    #[error("the report speaks of {classes} classes, but `{field}` has {found} values")]
-    Uneven {
-        /// The number of classes.
-        classes: usize,
-        /// Which field.
-        field: &'static str,
-        /// Its length.
-        found: usize,
-    },
-    /// A figure could not be drawn.
-    #[error("figure {figure}: {why}")]
-    Drawing {
-        /// Which.
-        figure: String,
-        /// Why.
-        why: String,
-    },
-}
-
-impl From<serde_json::Error> for ReportError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::NotAReport { why: error.to_string() }
-    }
-}
-
-impl Report {
-    /// From `report.json`.
-    pub fn from_json(text: &str) -> Result<Self, ReportError> {
-        #[derive(Deserialize)]
-        struct Layout {
-            schema: u32,
-        }
-        // First the number alone: a later layout need not have today's fields.
-        let Layout { schema: found } = serde_json::from_str(text)?;
-        if found > SCHEMA {
-            return Err(ReportError::TooNew { found, known: SCHEMA });
-        }
-        let report: Self = serde_json::from_str(text)?;
-        report.check()?;
-        Ok(report)
-    }
-
-    /// As `report.json`.
-    pub fn to_json(&self) -> Result<String, ReportError> {
-        Ok(format!("{}\n", serde_json::to_string_pretty(self)?))
-    }
-
-    /// The JSON schema of the layout.
-    pub fn json_schema() -> String {
-        let schema = schemars::schema_for!(Self);
-        format!("{}\n", serde_json::to_string_pretty(&schema).unwrap_or_default())
-    }
-
-    /// Does every list have one value a class?
-    fn check(&self) -> Result<(), ReportError> {
-        let classes = self.classes.len();
-        let lengths = [
-            ("labelled_per_class", Some(self.labelled_per_class.len())),
-            ("phi", Some(self.phi.len())),
-            ("prevalence", Some(self.prevalence.len())),
-            ("phi_ci95", self.phi_ci95.as_ref().map(Vec::len)),
-            ("prevalence_ci95", self.prevalence_ci95.as_ref().map(Vec::len)),
-            ("confusion", self.confusion.as_ref().map(Vec::len)),
-            ("truth.phi", self.truth.as_ref().map(|truth| truth.phi.len())),
-            ("truth.prevalence", self.truth.as_ref().map(|truth| truth.prevalence.len())),
-        ];
-        let models = [("debiased", &self.debiased), ("baseline", &self.baseline)];
-        let of_models = models.map(|(name, model)| (name, model.as_ref().map(|m| m.held_out_accuracy_per_class.len())));
-        for (field, found) in lengths.into_iter().chain(of_models) {
-            if let Some(found) = found.filter(|found| *found != classes) {
-                return Err(ReportError::Uneven { classes, field, found });
-            }
-        }
-        Ok(())
+impl Truth {
+    /// The mechanism, the class shares, and the normalised errors of the estimated phi and of a constant mechanism.
+    pub fn new(phi: Phi, prevalence: ClassShares, phi_normalised_mse: f64, constant_normalised_mse: f64) -> Self {
+        Self { phi, prevalence, phi_normalised_mse, constant_normalised_mse }
     }
 }

@@ -1,7 +1,7 @@
 //! Figures for a paper: SVG on white, in colours that colour-blind readers can tell apart and printers can reproduce.
 
+use crate::error::ReportError;
 use crate::figure::{Bar, Chart, Dot, Figure, Point};
-use crate::report::ReportError;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

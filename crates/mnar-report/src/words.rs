@@ -1,69 +1,90 @@
-//! What the numbers mean, in plain words.
+//! The meaning of the numbers in plain words.
 
-use crate::report::{IntervalKind, Report, Test};
+use crate::report::Report;
 use crate::table::p_value;
+use mnar::Phi;
+use mnar::analysis::{IntervalKind, TestDecision};
 use mnar::diagnose::Verdict;
-use mnar::test::SelfMaskingCheck;
+use mnar::test::{SelfMaskingCheck, TestResult};
 
-/// The level at which a test rejects.
-pub const LEVEL: f64 = 0.05;
-/// Below this p-value the self-masking check speaks of doubt: its size at 5% is 5.6% to 8.0%.
+/// At or below this p-value the self-masking check is reported as a sign of trouble: its size at 5% is 5.6% to 8.0%.
 const DOUBT: f64 = 0.01;
 
-/// The class with the largest phi, the one with the smallest, and their ratio.
-pub fn most_and_least(names: &[String], phi: &[f64]) -> Option<(String, String, f64)> {
+/// The classes with the largest and the smallest phi.
+pub(crate) fn most_and_least(phi: &Phi) -> Option<(usize, usize)> {
     let order = |a: &usize, b: &usize| phi[*a].total_cmp(&phi[*b]);
-    let (most, least) = ((0..phi.len()).max_by(order)?, (0..phi.len()).min_by(order)?);
-    Some((names[most].clone(), names[least].clone(), phi[most] / phi[least]))
+    Some(((0..phi.len()).max_by(order)?, (0..phi.len()).min_by(order)?))
 }
 
-/// One sentence of verdict.
-pub fn verdict(p: f64, reject: bool, level: f64, ratio: &Option<(String, String, f64)>) -> String {
-    let p = p_value(p);
-    match ratio {
-        Some((most, least, ratio)) if reject => format!(
-            "These labels are informative ({p}): class `{most}` is about {ratio:.1} times as likely to be labelled as class `{least}`."
-        ),
-        _ if reject => format!("These labels are informative ({p})."),
+/// "class `a` is about 3.0 times as likely to be labelled as class `b`", for the classes that differ most.
+pub(crate) fn contrast(classes: &[String], phi: &Phi) -> Option<String> {
+    let (most, least) = most_and_least(phi)?;
+    Some(format!(
+        "class `{}` is about {:.1} times as likely to be labelled as class `{}`",
+        classes[most],
+        phi[most] / phi[least],
+        classes[least]
+    ))
+}
+
+/// The verdict of a test in one sentence.
+pub(crate) fn verdict(test: &TestDecision, classes: &[String], phi: Option<&Phi>) -> String {
+    let p = p_value(test.result.p_value);
+    match phi.and_then(|phi| contrast(classes, phi)) {
+        Some(contrast) if test.reject => format!("These labels are informative ({p}): {contrast}."),
+        None if test.reject => format!("These labels are informative ({p})."),
         _ => format!(
-            "No sign that the labels are informative ({p}): at the {} level the data agree with labels missing completely at random.",
-            percent(level)
+            "No sign that the labels are informative ({p}): at the {} level the data are consistent with labels missing completely at random.",
+            percent(test.level)
         ),
     }
 }
 
-/// A share as a percentage, without needless digits.
-pub fn percent(level: f64) -> String {
-    format!("{}%", (level * 1e6).round() / 1e4)
+/// A share as a percentage, without trailing zeros.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{}%", (share * 1e6).round() / 1e4)
 }
 
 /// The self-masking check in one line.
-pub fn self_masking_line(check: &SelfMaskingCheck) -> String {
+pub(crate) fn self_masking_line(check: &SelfMaskingCheck) -> String {
     let p = p_value(check.p_value);
     if check.p_value > DOUBT {
-        format!("self-masking (labels depend on the class alone) is believable: {p}")
+        format!("no sign that labels depend on more than the class ({p})")
     } else {
-        let harder = if check.excess_uncertainty > 0.0 { "harder" } else { "easier" };
-        format!(
-            "self-masking is doubtful: {p}; unlabelled rows look {harder} than labelled rows of the same classes; see --sensitivity of `mnar estimate`"
-        )
+        format!("labels seem to depend on more than the class ({p}): {}; see the sensitivity analysis", misfit(check))
     }
 }
 
-/// How far a reader can lean on something.
+/// How unlabelled rows differ from labelled rows.
+fn misfit(check: &SelfMaskingCheck) -> String {
+    let harder = if check.excess_uncertainty > 0.0 { "harder" } else { "easier" };
+    format!("unlabelled rows look {harder} to classify than labelled rows of the same classes")
+}
+
+/// How far a reader can rely on something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Level {
-    /// As it should be.
+    /// The check found no problem.
     Good,
-    /// With care.
+    /// The numbers need care.
     Careful,
-    /// Not at all.
+    /// The check found a problem.
     Bad,
 }
 
 impl Level {
-    /// Its name on the page, for those who see no colours.
+    /// The name on the page, for readers who do not see the colours.
     pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "no problem found",
+            Self::Careful => "caution",
+            Self::Bad => "problem found",
+        }
+    }
+
+    /// The name in the style sheet.
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Good => "good",
             Self::Careful => "careful",
@@ -72,108 +93,113 @@ impl Level {
     }
 }
 
-/// A traffic light: what it is about, how it stands, and one sentence.
+/// A traffic light: the outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Light {
-    /// What it is about.
+    /// What was checked.
     pub about: &'static str,
-    /// How it stands.
+    /// The outcome.
     pub level: Level,
-    /// Why.
+    /// The reason, in one sentence.
     pub sentence: String,
 }
 
 impl Report {
-    /// Does the test reject that labels are missing completely at random?
+    /// Whether the test rejects that labels are missing completely at random; `None` if there was no test.
     pub fn rejects(&self) -> Option<bool> {
-        self.result.as_ref().map(|result| result.p_value <= LEVEL)
+        self.test.as_ref().map(|test| test.reject)
     }
 
-    /// The verdict in plain words.
+    /// The verdict in one sentence.
     pub fn verdict(&self) -> String {
-        let Some(result) = &self.result else {
-            return "All labels are there: nothing is missing, so nothing can be informative.".to_owned();
-        };
-        let ratio = most_and_least(&self.classes, &self.phi);
-        verdict(result.p_value, result.p_value <= LEVEL, LEVEL, &ratio)
+        match &self.test {
+            Some(test) => verdict(test, self.classes(), Some(&self.findings.phi)),
+            None if self.nothing_missing() => "No label is missing, so there is nothing to test.".to_owned(),
+            None => "It was not tested whether these labels are informative.".to_owned(),
+        }
     }
 
-    /// How sure we are.
+    /// How certain the verdict is; empty without a test.
     pub fn how_sure(&self) -> String {
-        let Some(result) = &self.result else { return String::new() };
-        let ratio = most_and_least(&self.classes, &self.phi);
-        let intervals = match self.interval {
+        let Some(test) = &self.test else { return String::new() };
+        let found = &self.findings;
+        let intervals = match found.interval.kind {
             IntervalKind::BootstrapWithRefit => {
-                "Intervals come from refitting the classifier on resampled rows, so they include what it does not know."
+                "The intervals come from refitting the classifier on resampled rows, so they include its uncertainty."
             }
             IntervalKind::Bootstrap | IntervalKind::Profile | IntervalKind::Information => {
-                "Intervals take the classifier as given and are too short where it was learnt from few labels."
+                "The intervals take the classifier as given and are too short if it was learnt from few labels."
             }
-            IntervalKind::None => "",
+            _ => "",
         };
-        let range = ratio.zip(self.phi_ci95.as_ref()).and_then(|((most, least, _), intervals)| {
-            let of = |name: &str| {
-                let (low, high) = intervals[self.classes.iter().position(|class| class == name)?];
+        let range = most_and_least(&found.phi).zip(found.phi_ci95.as_ref()).and_then(|((most, least), intervals)| {
+            let of = |k: usize| {
+                let (low, high) = intervals[k];
                 (low.is_finite() && high.is_finite()).then(|| format!("{} to {}", share(low), share(high)))
             };
-            let (of_most, of_least) = (of(&most)?, of(&least)?);
+            let (of_most, of_least) = (of(most)?, of(least)?);
+            let (most, least) = (&self.classes()[most], &self.classes()[least]);
             Some(format!(" Of `{most}`, {of_most} are labelled; of `{least}`, {of_least} (95% intervals)."))
         });
-        format!("{}.{} {intervals}", sentence_of(result), range.unwrap_or_default())
+        format!("{}.{} {intervals}", sentence_of(&test.result), range.unwrap_or_default())
     }
 
     /// What to do next.
     pub fn next_steps(&self) -> Vec<String> {
         let mut steps = Vec::new();
+        if self.lights().iter().any(|light| light.level == Level::Bad) {
+            steps.push("Settle the problems that the checks below found before you rely on any number.".to_owned());
+        }
         match self.rejects() {
             Some(true) => {
                 steps.push("Do not read class shares off the labels: use the estimated shares below.".to_owned());
-                steps.push(if self.debiased.is_some() {
-                    "Predict with the debiased model: `mnar predict RUN NEW_DATA -o predictions.csv`.".to_owned()
+                steps.push(if self.training.is_some() {
+                    "Predict with the debiased model.".to_owned()
                 } else {
-                    "Train again with the labels weighted by 1/phi (`mnar estimate … --weights FILE`), or let `mnar fit` do it."
-                        .to_owned()
+                    "Weight each label by 1/phi when you train a model; a full run does that for you.".to_owned()
                 });
-                if let Some((_, least, _)) = most_and_least(&self.classes, &self.phi) {
+                if let Some((_, least)) = most_and_least(&self.findings.phi) {
+                    let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows below" };
                     steps.push(format!(
-                        "More labels help most where they are fewest for their class: start with rows that may be `{least}`, such as the uncertain rows below."
+                        "More labels help most in the class that is labelled least often: start with rows that may be `{}`{such_as}.",
+                        self.classes()[least]
                     ));
                 }
             }
             Some(false) => {
-                steps.push("Nothing speaks against using the labels as they are.".to_owned());
+                steps.push("The test gives no reason to correct for how the labels were chosen.".to_owned());
                 steps.push(
-                    "A test that does not reject is no proof: look at the width of the intervals before relying on it."
+                    "A test that does not reject is not proof: look at the width of the intervals before you rely on it."
                         .to_owned(),
                 );
             }
-            None => steps.push("Use the data as they are.".to_owned()),
-        }
-        if self.lights().iter().any(|light| light.level == Level::Bad) {
-            steps.push("A check below is red: settle that first.".to_owned());
+            None if self.nothing_missing() => steps.push("Use the data as they are.".to_owned()),
+            None => {
+                steps.push("Test whether the labels are informative before you rely on the labels alone.".to_owned());
+            }
         }
         steps
     }
 
-    /// The checks that decide how far the numbers can be leant on.
+    /// The checks that decide how far the numbers can be relied on.
     pub fn lights(&self) -> Vec<Light> {
+        let found = &self.findings;
         let mut lights = Vec::new();
-        if let Some(check) = &self.self_masking {
+        if let Some(check) = &found.self_masking {
             let p = p_value(check.p_value);
             let (level, sentence) = if check.p_value > DOUBT {
-                (Level::Good, format!("Labels seem to depend on the class alone, as the method assumes ({p})."))
+                (Level::Good, format!("No sign that labels depend on more than the class ({p})."))
             } else {
-                let harder = if check.excess_uncertainty > 0.0 { "harder" } else { "easier" };
-                (
-                    Level::Careful,
-                    format!(
-                        "Unlabelled rows look {harder} than labelled rows of the same classes ({p}): read the sensitivity curve before phi."
-                    ),
-                )
+                let sentence = format!(
+                    "{} ({p}): look at the sensitivity curve before you rely on phi.",
+                    capitalised(&misfit(check))
+                );
+                (Level::Careful, sentence)
             };
             lights.push(Light { about: "Self-masking", level, sentence });
         }
-        if let Some(identifiability) = &self.identifiability {
+        if let Some(identifiability) = &found.identifiability {
             let level = match identifiability.verdict {
                 Verdict::Good => Level::Good,
                 Verdict::Weak => Level::Careful,
@@ -182,42 +208,42 @@ impl Report {
             let sentence = capitalised(identifiability.verdict.sentence()) + ".";
             lights.push(Light { about: "Identifiability", level, sentence });
         }
-        if let Some(size) = self.effective_sample_size {
-            let share = size / self.n_labelled.max(1) as f64;
-            let level = match size / self.classes.len().max(1) as f64 {
+        if !self.nothing_missing() {
+            let (size, labels) = (found.effective_sample_size, found.about.n_labelled);
+            let level = match size / self.classes().len().max(1) as f64 {
                 per_class if per_class >= 20.0 => Level::Good,
                 per_class if per_class >= 5.0 => Level::Careful,
                 _ => Level::Bad,
             };
+            let share = size / labels.max(1) as f64;
             let sentence = format!(
-                "Weighted by 1/phi, the {} labels are worth {size:.0} ({}).",
-                self.n_labelled,
+                "Weighted by 1/phi, the {labels} labels are worth {size:.0} unweighted ones ({}).",
                 percent((share * 100.0).round() / 100.0)
             );
             lights.push(Light { about: "Effective sample size", level, sentence });
         }
-        if let Some(calibration) = &self.calibration {
-            let level = match calibration.error_after {
+        if let Some(calibration) = found.calibration.as_ref().filter(|calibration| calibration.ece_after.is_finite()) {
+            let level = match calibration.ece_after {
                 error if error <= 0.05 => Level::Good,
                 error if error <= 0.15 => Level::Careful,
                 _ => Level::Bad,
             };
             let sentence = format!(
-                "After calibration the classifier's confidence is off by {} on average ({} before).",
-                share(calibration.error_after),
-                share(calibration.error_before)
+                "After calibration, the classifier's confidence is off by {} on average ({} before).",
+                share(calibration.ece_after),
+                share(calibration.ece_before)
             );
             lights.push(Light { about: "Calibration", level, sentence });
         }
-        if !self.converged {
-            let sentence = "The estimator did not converge: its numbers are where it stopped.".to_owned();
+        if !found.converged {
+            let sentence = "The estimator did not converge: the numbers are those at which it stopped.".to_owned();
             lights.push(Light { about: "Convergence", level: Level::Bad, sentence });
         }
         lights
     }
 }
 
-fn sentence_of(result: &Test) -> String {
+fn sentence_of(result: &TestResult) -> String {
     let statistic = match result.df {
         Some(df) => format!("statistic {:.1} on {df} degrees of freedom", result.statistic),
         None => format!("statistic {:.1}", result.statistic),
@@ -226,12 +252,13 @@ fn sentence_of(result: &Test) -> String {
     format!("{} test: {statistic}, {}{draws}; {}", capitalised(&result.test), p_value(result.p_value), result.condition)
 }
 
-fn capitalised(text: &str) -> String {
+/// The text with its first letter in upper case.
+pub(crate) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A share as people read it: 12%, 1.5%, 0.03%.
+/// A share as a percentage with few digits: 12%, 1.5%, 0.03%.
 pub(crate) fn share(value: f64) -> String {
     let percent = 100.0 * value;
     match percent {

@@ -1,0 +1,88 @@
+//! `report.json`: reading, checking and writing.
+
+use crate::error::ReportError;
+use crate::report::{Report, SCHEMA};
+use crate::v1;
+use mnar::analysis::TestDecision;
+use serde::Deserialize;
+use serde_json::Value;
+
+impl Report {
+    /// Reads `report.json`. Layouts of earlier versions are upgraded.
+    pub fn from_json(text: &str) -> Result<Self, ReportError> {
+        #[derive(Deserialize)]
+        struct Layout {
+            schema: u32,
+        }
+        let value: Value = serde_json::from_str(text).map_err(ReportError::not_a_report)?;
+        // First the number alone: a later layout need not have today's fields.
+        let Layout { schema: found } = Layout::deserialize(&value).map_err(ReportError::not_a_report)?;
+        if found > SCHEMA {
+            return Err(ReportError::TooNew { found, known: SCHEMA });
+        }
+        let report = if found < SCHEMA { v1::read(value) } else { read(value) }.map_err(ReportError::not_a_report)?;
+        report.check()?;
+        Ok(report)
+    }
+
+    /// The report as the text of `report.json`.
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        let text = serde_json::to_string_pretty(self).map_err(ReportError::unwritable)?;
+        Ok(format!("{text}\n"))
+    }
+
+    /// The JSON schema of the layout.
+    #[cfg(feature = "schema")]
+    pub fn json_schema() -> String {
+        let schema = schemars::schema_for!(Self);
+        format!("{}\n", serde_json::to_string_pretty(&schema).unwrap_or_default())
+    }
+
+    /// Checks that every list has one value per class, so that drawing cannot fail on a file that was edited by hand.
+    fn check(&self) -> Result<(), ReportError> {
+        let found = &self.findings;
+        let classes = found.about.classes.len();
+        let mut lengths: Vec<(&'static str, Option<usize>)> = vec![
+            ("labelled_per_class", Some(found.about.labelled_per_class.len())),
+            ("phi", Some(found.phi.len())),
+            ("phi_se", found.phi_se.as_ref().map(Vec::len)),
+            ("phi_ci95", found.phi_ci95.as_ref().map(Vec::len)),
+            ("prevalence", Some(found.prevalence.len())),
+            ("prevalence_se", found.prevalence_se.as_ref().map(Vec::len)),
+            ("prevalence_ci95", found.prevalence_ci95.as_ref().map(Vec::len)),
+            ("unlabelled_shares", Some(found.unlabelled_shares.len())),
+            ("labels_for_width", found.labels_for_width.as_ref().map(Vec::len)),
+        ];
+        if let Some(classifier) = &found.classifier {
+            lengths.push(("classifier.confusion", Some(classifier.confusion.len())));
+            lengths.extend(classifier.confusion.iter().map(|row| ("classifier.confusion", Some(row.len()))));
+        }
+        for point in found.sensitivity.iter().flatten() {
+            lengths.push(("sensitivity.phi", Some(point.phi.len())));
+            lengths.push(("sensitivity.prevalence", Some(point.prevalence.len())));
+        }
+        if let Some(training) = &self.training {
+            lengths.push(("training.phi", Some(training.phi.len())));
+        }
+        for (_, _, model) in self.models() {
+            lengths.push(("held_out_accuracy_per_class", Some(model.held_out_accuracy_per_class.len())));
+        }
+        if let Some(truth) = &self.truth {
+            lengths.push(("truth.phi", Some(truth.phi.len())));
+            lengths.push(("truth.prevalence", Some(truth.prevalence.len())));
+        }
+        match lengths.into_iter().find(|(_, found)| found.is_some_and(|found| found != classes)) {
+            Some((field, Some(found))) => Err(ReportError::Uneven { classes, field, found }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The report in a value of the current layout.
+pub(crate) fn read(value: Value) -> Result<Report, serde_json::Error> {
+    // A flattened option that cannot be read counts as absent, and a broken test must not pass for no test.
+    if value.get("test").is_some() {
+        TestDecision::deserialize(&value)?;
+    }
+    serde_json::from_value(value)
+}
