@@ -1,4 +1,4 @@
-//! A network's numbers by name: for checkpoints, averages and files other programs read.
+//! The parameters of a network by name: for checkpoints, averages and files that other programs read.
 
 use crate::error::TrainError;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// A tensor of a network, by the path of its field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// `conv1.weight`, say.
+    /// Its path, such as `conv1.weight`.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -54,7 +54,7 @@ pub fn import<M: Module>(network: M, tensors: &[Named], source: &Path) -> Result
     let network = network.map(&mut writer);
     match writer.problem {
         None => Ok(network),
-        Some(what) => Err(TrainError::BadFile { path: source.to_owned(), what }),
+        Some(what) => Err(TrainError::bad_file(source, what)),
     }
 }
 
@@ -76,7 +76,7 @@ impl ModuleMapper for Writer<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
         let Some(found) = self.tensors.iter().find(|tensor| tensor.name == name) else {
-            self.problem.get_or_insert_with(|| format!("holds no `{name}`: it belongs to another network"));
+            self.problem.get_or_insert_with(|| format!("has no `{name}`: it belongs to another network"));
             return param;
         };
         if found.shape != param.dims() {
@@ -89,7 +89,7 @@ impl ModuleMapper for Writer<'_> {
     }
 }
 
-/// The same network with these values, one vector a tensor in the order of [`export`].
+/// The same network with these values, one vector per tensor in the order of [`export`].
 pub(crate) fn with_values<M: Module>(network: M, values: &[Vec<f32>]) -> M {
     struct InOrder<'a>(std::slice::Iter<'a, Vec<f32>>);
     impl ModuleMapper for InOrder<'_> {
@@ -103,7 +103,7 @@ pub(crate) fn with_values<M: Module>(network: M, values: &[Vec<f32>]) -> M {
     network.map(&mut InOrder(values.iter()))
 }
 
-/// Puts values in the place of a parameter's; where it lives and whether it is trained stay.
+/// Replaces the values of a parameter; its device and whether it is trained stay.
 pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>) -> Param<Tensor<D>> {
     let (id, tensor, mapper) = param.consume();
     let shape = tensor.dims();
@@ -117,7 +117,7 @@ pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>)
 /// second network built at the same time would change the first.
 pub struct Initial<'a> {
     rng: ChaCha8Rng,
-    /// Where the network will live.
+    /// The device of the network.
     pub device: &'a Device,
 }
 

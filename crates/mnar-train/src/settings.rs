@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// It does not.
+    /// It stays the same.
     Constant,
     /// Half a cosine, down to 0 at the last step.
     Cosine,
@@ -32,11 +32,11 @@ impl Schedule {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdRule {
-    /// One threshold for all.
+    /// The same threshold for all classes.
     Fixed,
     /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest bar.
     Phi,
-    /// The same with class shares in place of phi (the CADR rule).
+    /// The same rule with class shares in place of phi (the CADR rule).
     Shares,
 }
 
@@ -45,7 +45,7 @@ pub enum ThresholdRule {
 pub struct Threshold {
     /// What it adapts to.
     pub rule: ThresholdRule,
-    /// tau_0.
+    /// tau_0, the highest threshold.
     pub tau: f64,
     /// How adaptive; 0 is fixed.
     pub beta: f64,
@@ -63,15 +63,15 @@ impl Default for Threshold {
 pub struct TrainSettings {
     /// Passes over the labelled rows.
     pub epochs: usize,
-    /// Labelled rows a step.
+    /// Labelled rows per step.
     pub batch_labelled: usize,
-    /// Unlabelled rows a step.
+    /// Unlabelled rows per step.
     pub batch_unlabelled: usize,
-    /// At the start.
+    /// The learning rate at the start.
     pub learning_rate: f64,
-    /// How it falls.
+    /// How the learning rate falls.
     pub schedule: Schedule,
-    /// Which steps.
+    /// How gradients become steps.
     pub optimiser: Optimiser,
     /// Weight of the past in the averaged weights, which are the ones that predict; 0 for none.
     pub averaging: f64,
@@ -81,15 +81,15 @@ pub struct TrainSettings {
     pub threshold: Threshold,
     /// Share of the labelled rows held out to choose the epoch by their 1/phi-weighted risk.
     pub validation: f64,
-    /// Stop when that risk has not improved for so many epochs.
+    /// Stop when that risk has not improved for this many epochs.
     pub patience: Option<usize>,
-    /// Are weights altered?
+    /// Whether and how weights are altered.
     pub stabiliser: Stabiliser,
     /// Views of images; `None` for plain images.
     pub augment: Option<Augment>,
-    /// Estimate a given phi again every so many epochs, from the model as it stands.
+    /// Estimate a given phi again after every so many epochs, from the model as it stands.
     pub refresh: Option<usize>,
-    /// Of first weights, batches and views.
+    /// Seed of the initial weights, the batches and the views.
     pub seed: u64,
 }
 
@@ -116,7 +116,7 @@ impl Default for TrainSettings {
 }
 
 impl TrainSettings {
-    /// Is every setting in its range?
+    /// Checks that every setting is in its range.
     pub fn check(&self) -> Result<(), TrainError> {
         let fail = |name, value: String, range| Err(TrainError::Setting { name, value, range });
         if self.epochs == 0 {
@@ -144,6 +144,9 @@ impl TrainSettings {
             && (factor.is_nan() || factor < 1.0)
         {
             return fail("the factor that weights are clipped at", factor.to_string(), "at least 1");
+        }
+        if let Some(augment) = &self.augment {
+            augment.check()?;
         }
         Ok(())
     }
