@@ -7,13 +7,13 @@ use crate::parameters::Named;
 use crate::storage;
 use crate::trainer::Ended;
 use crate::validation::Choice;
-use mnar_report::EpochRecord;
+use mnar::progress::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Everything except the tensors.
+/// The state of a run without its tensors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Progress {
+pub(crate) struct State {
     pub(crate) step: u64,
     /// Sum of the risks of the epoch's batches so far.
     pub(crate) epoch_loss: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Progress {
     steps_of_optimiser: u64,
 }
 
-impl Progress {
+impl State {
     pub(crate) fn new(mechanism: Mechanism) -> Self {
         Self {
             step: 0,
@@ -46,14 +46,14 @@ pub(crate) struct Checkpoint {
     pub(crate) network: Vec<Named>,
     pub(crate) optimiser: OptimiserState,
     pub(crate) chosen: Option<Vec<Vec<f32>>>,
-    pub(crate) progress: Progress,
+    pub(crate) state: State,
 }
 
 impl Checkpoint {
     pub(crate) fn write(mut self, path: &Path) -> Result<(), TrainError> {
-        self.progress.steps_of_optimiser = self.optimiser.steps;
-        let text = serde_json::to_string(&self.progress)
-            .map_err(|error| TrainError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        self.state.steps_of_optimiser = self.optimiser.steps;
+        let text = serde_json::to_string(&self.state)
+            .map_err(|error| TrainError::unreadable(path, "cannot hold this state", error))?;
         let mut tensors: Vec<Named> = self.network;
         tensors.iter_mut().for_each(|tensor| tensor.name = format!("network/{}", tensor.name));
         let lists = [
@@ -74,13 +74,12 @@ impl Checkpoint {
 
     pub(crate) fn read(path: &Path) -> Result<Self, TrainError> {
         let (tensors, text) = storage::read(path)?;
-        let bad = |what: String| TrainError::BadFile { path: path.to_owned(), what };
-        let progress: Progress =
-            serde_json::from_str(&text).map_err(|error| bad(format!("is not a checkpoint: {error}")))?;
+        let state: State =
+            serde_json::from_str(&text).map_err(|error| TrainError::unreadable(path, "is not a checkpoint", error))?;
         let mut network = Vec::new();
         let mut lists: [Vec<(usize, Vec<f32>)>; 4] = Default::default();
         for tensor in tensors {
-            let unknown = || bad(format!("holds an unknown tensor `{}`", tensor.name));
+            let unknown = || TrainError::bad_file(path, format!("has an unknown tensor `{}`", tensor.name));
             let (list, name) = tensor.name.split_once('/').ok_or_else(unknown)?;
             match ["first", "second", "average", "chosen"].iter().position(|known| *known == list) {
                 Some(i) => lists[i].push((name.parse().map_err(|_| unknown())?, tensor.values)),
@@ -92,19 +91,18 @@ impl Checkpoint {
             list.sort_by_key(|(i, _)| *i);
             list.into_iter().map(|(_, values)| values).collect::<Vec<_>>()
         });
-        let optimiser = OptimiserState { steps: progress.steps_of_optimiser, first, second, average };
-        Ok(Self { network, optimiser, chosen: (!chosen.is_empty()).then_some(chosen), progress })
+        let optimiser = OptimiserState { steps: state.steps_of_optimiser, first, second, average };
+        Ok(Self { network, optimiser, chosen: (!chosen.is_empty()).then_some(chosen), state })
     }
 
-    /// Checks that the checkpoint belongs to this run.
+    /// Checks that it belongs to this run.
     pub(crate) fn check(&self, fingerprint: String, path: &Path) -> Result<(), TrainError> {
-        if self.progress.fingerprint == fingerprint {
+        if self.state.fingerprint == fingerprint {
             return Ok(());
         }
-        Err(TrainError::BadFile {
-            path: path.to_owned(),
-            what: "belongs to a run with other data or settings; resume it with the same, or start in an empty folder"
-                .to_owned(),
-        })
+        Err(TrainError::bad_file(
+            path,
+            "belongs to a run with other data or settings; resume it with the same ones, or start in an empty folder",
+        ))
     }
 }

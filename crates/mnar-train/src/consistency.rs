@@ -1,28 +1,71 @@
 //! Consistency methods: losses that need no label.
 //!
-//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So
-//! [`loss::ssl_risk`](crate::loss::ssl_risk) debiases any method: the type guarantees "any semi-supervised method".
+//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So whatever
+//! it is, [`loss::ssl_risk`](crate::loss::ssl_risk) debiases it: "any semi-supervised method" holds by type.
 
+use crate::error::TrainError;
 use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Int, Tensor};
+use serde::{Deserialize, Serialize};
 
-/// Logits of the same rows under different views.
+/// The unlabelled loss, by the name that options use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsistencyName {
+    /// The most likely class as label, where it is likely enough.
+    #[default]
+    PseudoLabels,
+    /// Entropy of the prediction.
+    Entropy,
+    /// Pseudo-labels of a weak view learnt on a strong one.
+    Fixmatch,
+}
+
+impl ConsistencyName {
+    /// The method of this name.
+    pub fn build(self) -> Box<dyn Consistency> {
+        match self {
+            Self::PseudoLabels => Box::new(PseudoLabels),
+            Self::Entropy => Box::new(Entropy),
+            Self::Fixmatch => Box::new(FixMatch),
+        }
+    }
+}
+
+/// Logits of the same rows, seen in different ways. A method finds the views it asked for in [`Consistency::needs`].
 #[derive(Clone, Debug)]
 pub struct Views {
-    /// The weakly augmented rows; for tables, the plain rows.
+    /// The weakly augmented rows; plain ones for tables.
     pub weak: Tensor<2>,
-    /// The strongly augmented rows, where the method asks for them. Tables have no augmentation: for them, the plain
-    /// rows.
+    /// The strongly augmented rows, where the method asks for them. Tables have no augmentation: the plain rows.
     pub strong: Option<Tensor<2>>,
     /// Logits of the weak view from the averaged weights, without gradient, where the method asks for them.
     pub teacher: Option<Tensor<2>>,
-    /// Probabilities of the rows according to another model, where the method asks for them.
+    /// Class probabilities of the rows by another model, where the method asks for them.
     pub targets: Option<Tensor<2>>,
     /// The confidence at which a class is accepted as a pseudo-label, K numbers.
     pub thresholds: Tensor<1>,
 }
 
-/// Which views a method uses besides the weak one.
+impl Views {
+    /// The strongly augmented rows; an error for a method that did not ask for them.
+    pub fn strong(&self) -> Result<Tensor<2>, TrainError> {
+        self.strong.clone().ok_or(TrainError::NoView { view: "the strong view" })
+    }
+
+    /// The logits by the averaged weights; an error for a method that did not ask for them.
+    pub fn teacher(&self) -> Result<Tensor<2>, TrainError> {
+        self.teacher.clone().ok_or(TrainError::NoView { view: "the teacher" })
+    }
+
+    /// The probabilities by another model; an error for a method that did not ask for them.
+    pub fn targets(&self) -> Result<Tensor<2>, TrainError> {
+        self.targets.clone().ok_or(TrainError::NoView { view: "the targets" })
+    }
+}
+
+/// Which views a method looks at besides the weak one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The strongly augmented view.
@@ -35,7 +78,7 @@ pub struct Needs {
 
 /// A loss that does not look at labels.
 pub trait Consistency: Send + Sync {
-    /// The name of the method, for reports.
+    /// The name for reports.
     fn name(&self) -> &str;
 
     /// Which views the method uses.
@@ -43,8 +86,8 @@ pub trait Consistency: Send + Sync {
         Needs::default()
     }
 
-    /// One loss per row, not reduced.
-    fn loss(&self, views: &Views) -> Tensor<1>;
+    /// The loss of each row, not reduced.
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError>;
 }
 
 /// Entropy of the prediction (Grandvalet and Bengio).
@@ -56,9 +99,9 @@ impl Consistency for Entropy {
         "entropy"
     }
 
-    fn loss(&self, views: &Views) -> Tensor<1> {
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
         let log_p = log_softmax(views.weak.clone(), 1);
-        (log_p.clone().exp() * log_p).sum_dim(1).squeeze_dim::<1>(1).neg()
+        Ok((log_p.clone().exp() * log_p).sum_dim(1).squeeze_dim::<1>(1).neg())
     }
 }
 
@@ -71,8 +114,8 @@ impl Consistency for PseudoLabels {
         "pseudo-labels"
     }
 
-    fn loss(&self, views: &Views) -> Tensor<1> {
-        imitate(views.weak.clone().detach(), views.weak.clone(), &views.thresholds)
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
+        Ok(imitate(views.weak.clone().detach(), views.weak.clone(), &views.thresholds))
     }
 }
 
@@ -91,10 +134,9 @@ impl Consistency for Imputation {
         Needs { targets: true, ..Needs::default() }
     }
 
-    fn loss(&self, views: &Views) -> Tensor<1> {
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
         let log_p = log_softmax(views.weak.clone(), 1);
-        let targets = views.targets.clone().unwrap_or_else(|| log_p.clone().detach().exp());
-        (targets * log_p).sum_dim(1).squeeze_dim::<1>(1).neg()
+        Ok((views.targets()? * log_p).sum_dim(1).squeeze_dim::<1>(1).neg())
     }
 }
 
@@ -111,9 +153,8 @@ impl Consistency for FixMatch {
         Needs { strong: true, ..Needs::default() }
     }
 
-    fn loss(&self, views: &Views) -> Tensor<1> {
-        let strong = views.strong.clone().unwrap_or_else(|| views.weak.clone());
-        imitate(views.weak.clone().detach(), strong, &views.thresholds)
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
+        Ok(imitate(views.weak.clone().detach(), views.strong()?, &views.thresholds))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The devices to compute on.
+//! The device that computes.
 
 use crate::error::TrainError;
 use crate::layers::{cpu_kernels, is_cpu};

@@ -1,6 +1,6 @@
 //! Rows as a network sees them: encoded tables, or images scaled and augmented batch by batch.
 
-use crate::augment::Augment;
+use crate::augment::{Strong, Weak};
 use crate::error::TrainError;
 use mnar_data::{ImageShape, Images, Inputs, TableEncoder};
 use ndarray::{Array2, ArrayView2};
@@ -17,9 +17,9 @@ pub enum Encoding {
     Images {
         /// The shape of an image.
         shape: ImageShape,
-        /// Means in (pixel/255 − mean)/sd, one per channel.
+        /// The mean of each channel: a pixel becomes (pixel/255 − mean)/sd.
         mean: Vec<f32>,
-        /// Standard deviations, one per channel.
+        /// The standard deviation of each channel.
         sd: Vec<f32>,
     },
 }
@@ -52,7 +52,7 @@ impl Encoding {
         })
     }
 
-    /// The shape of the network's input.
+    /// The shape of the encoded rows, which a network takes.
     pub fn shape(&self) -> InputShape {
         match self {
             Self::Table(encoder) => InputShape::Row(encoder.width()),
@@ -65,14 +65,14 @@ impl Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputShape {
-    /// A row of this many numbers.
+    /// A row of so many numbers.
     Row(usize),
     /// An image, channels last.
     Image(ImageShape),
 }
 
 impl InputShape {
-    /// Number of values in one input.
+    /// How many numbers an input has.
     pub fn width(self) -> usize {
         match self {
             Self::Row(width) => width,
@@ -90,22 +90,22 @@ pub enum Examples {
     Images {
         /// The images.
         images: Images,
-        /// Means, one per channel.
+        /// The mean of each channel.
         mean: Vec<f32>,
-        /// Standard deviations, one per channel.
+        /// The standard deviation of each channel.
         sd: Vec<f32>,
     },
 }
 
-/// How a batch is altered before it reaches the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Unaltered.
+/// How a batch is altered on its way to the network.
+#[derive(Clone, Copy, Debug)]
+pub enum View<'a> {
+    /// The rows as they are.
     Plain,
-    /// Mirrors and shifts.
-    Weak,
+    /// Flips and shifts.
+    Weak(&'a Weak, Draw),
     /// RandAugment and cutout.
-    Strong,
+    Strong(&'a Strong, Draw),
 }
 
 impl Examples {
@@ -135,8 +135,24 @@ impl Examples {
         }
     }
 
+    /// All rows as they are, one line per row, for a classifier of the core such as softmax regression.
+    pub fn features(&self) -> Array2<f64> {
+        let rows: Vec<usize> = (0..self.len()).collect();
+        let width = self.shape().width();
+        let mut features = Array2::zeros((rows.len(), width));
+        let mut values = Vec::new();
+        for chunk in rows.chunks(4096) {
+            values.clear();
+            self.gather(chunk, View::Plain, &mut values);
+            for (&row, values) in chunk.iter().zip(values.chunks_exact(width)) {
+                features.row_mut(row).iter_mut().zip(values).for_each(|(to, value)| *to = f64::from(*value));
+            }
+        }
+        features
+    }
+
     /// Appends these rows to `batch`, one after the other. Tables have no views: their rows stay as they are.
-    pub fn gather(&self, rows: &[usize], view: View, augment: Option<&Augment>, draw: Draw, batch: &mut Vec<f32>) {
+    pub fn gather(&self, rows: &[usize], view: View<'_>, batch: &mut Vec<f32>) {
         let start = batch.len();
         match self {
             Self::Table(table) => {
@@ -151,10 +167,10 @@ impl Examples {
                 batch.par_chunks_mut(shape.len()).zip(rows).for_each(|(to, &row)| {
                     to.iter_mut().zip(images.pixels(row)).for_each(|(to, &pixel)| *to = f32::from(pixel) / 255.0);
                 });
-                match (augment, view) {
-                    (None, _) | (_, View::Plain) => {}
-                    (Some(augment), View::Weak) => augment.weak.apply(batch, shape, draw.seed, draw.step),
-                    (Some(augment), View::Strong) => augment.strong.apply(batch, shape, draw.seed, draw.step),
+                match view {
+                    View::Plain => {}
+                    View::Weak(weak, draw) => weak.apply(batch, shape, draw.seed, draw.step),
+                    View::Strong(strong, draw) => strong.apply(batch, shape, draw.seed, draw.step),
                 }
                 batch.par_chunks_mut(shape.len()).for_each(|image| {
                     for pixel in image.chunks_exact_mut(mean.len()) {

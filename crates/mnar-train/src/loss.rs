@@ -7,9 +7,10 @@
 use crate::mechanism::tensor;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
+use mnar::Phi;
 use serde::{Deserialize, Serialize};
 
-/// −log p(y|x), one value per row.
+/// −log p(y|x), one entry per row.
 pub fn cross_entropy(logits: Tensor<2>, y: Tensor<1, Int>) -> Tensor<1> {
     log_softmax(logits, 1).gather(1, y.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
@@ -20,7 +21,9 @@ pub struct Losses {
     pub ell: Tensor<1>,
     /// The labels of these rows.
     pub y: Tensor<1, Int>,
-    /// The unlabelled loss of the labelled and of the unlabelled rows, if the method has one.
+    /// How often each of these rows counts, relative to their mean; once if absent.
+    pub row_weights: Option<Tensor<1>>,
+    /// The unlabelled loss of the labelled and of the unlabelled rows, where the method has one.
     pub h: Option<(Tensor<1>, Tensor<1>)>,
 }
 
@@ -42,9 +45,9 @@ impl SetShares {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // one per step
 pub enum Weighting {
-    /// All labelled rows alike, as if labels were missing completely at random (the classical SSL risk).
+    /// Every labelled row alike, as if labels were missing at random: the classical SSL risk.
     Classical,
-    /// By 1/phi of the row's class (the debiased SSL risk); where phi depends on theta, so does this tensor.
+    /// By 1/phi of its class: the debiased SSL risk. Where phi depends on theta, so does this tensor.
     Propensity(Tensor<1>),
 }
 
@@ -57,21 +60,14 @@ pub enum Stabiliser {
     Exact,
     /// 1/phi is at most this many times n/n_l.
     Clip(f64),
-    /// 1/phi is divided by its mean over the labelled rows of the *data set* and multiplied by n/n_l: Σ r/phi = n holds
-    /// exactly.
-    SelfNormalised,
 }
 
 impl Stabiliser {
-    /// Stabilises 1/phi, given the class shares among the labelled rows.
-    pub fn apply(self, inverse_phi: Tensor<1>, labelled_shares: Tensor<1>, shares: SetShares) -> Tensor<1> {
+    /// Applies to 1/phi.
+    pub fn apply(self, inverse_phi: Tensor<1>, shares: SetShares) -> Tensor<1> {
         match self {
             Self::Exact => inverse_phi,
             Self::Clip(factor) => inverse_phi.clamp_max(factor / shares.labelled),
-            Self::SelfNormalised => {
-                let mean = (inverse_phi.clone() * labelled_shares).sum();
-                inverse_phi / mean / shares.labelled
-            }
         }
     }
 }
@@ -80,13 +76,17 @@ impl Stabiliser {
 ///
 /// n_l/n · mean over labelled rows of (w ℓ + λ (1 − w) h) + λ · n_u/n · mean over unlabelled rows of h,
 ///
-/// since −(r − phi)/phi is 1 − w for a labelled row and 1 for an unlabelled one. [`Weighting::Classical`] gives the
-/// classical SSL risk, mean ℓ + λ mean h.
+/// since −(r − phi)/phi is 1 − w for a labelled row and 1 for an unlabelled one. [`Weighting::Classical`] gives
+/// the classical SSL risk, mean ℓ + λ mean h. Row weights multiply everything that a labelled row adds.
 pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetShares) -> Tensor<1> {
-    let Losses { ell, y, h } = losses;
+    let Losses { ell, y, row_weights, h } = losses;
+    let counted = |terms: Tensor<1>| match &row_weights {
+        Some(weights) => terms * weights.clone(),
+        None => terms,
+    };
     match weighting {
         Weighting::Classical => {
-            let supervised = ell.mean();
+            let supervised = counted(ell).mean();
             match h {
                 Some((_, unlabelled)) => supervised + unlabelled.mean().mul_scalar(lambda),
                 None => supervised,
@@ -97,27 +97,34 @@ pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetS
             match h {
                 Some((labelled, unlabelled)) => {
                     let labelled = w.clone() * ell + (w.neg() + 1.0) * labelled.mul_scalar(lambda);
-                    labelled.mean().mul_scalar(shares.labelled)
+                    counted(labelled).mean().mul_scalar(shares.labelled)
                         + unlabelled.mean().mul_scalar(lambda * shares.unlabelled())
                 }
-                None => (w * ell).mean().mul_scalar(shares.labelled),
+                None => counted(w * ell).mean().mul_scalar(shares.labelled),
             }
         }
     }
 }
 
-/// The observed negative log-likelihood on a batch, as a mean over all rows: −log phi_y − log p(y|x) for a labelled
-/// row, −log Σ_k (1 − phi_k) p(k|x) for an unlabelled one.
+/// The observed negative log-likelihood on a batch, as a mean over all rows:
+/// −log phi_y − log p(y|x) for a labelled row, −log Σ_k (1 − phi_k) p(k|x) for an unlabelled one. `row_weights` says how
+/// often each labelled row counts, as in [`Losses`].
 pub fn observed_likelihood(
     labelled: Tensor<2>,
     y: Tensor<1, Int>,
+    row_weights: Option<Tensor<1>>,
     unlabelled: Tensor<2>,
     phi: Tensor<1>,
     shares: SetShares,
 ) -> Tensor<1> {
     let log_phi = phi.clone().log().gather(0, y.clone());
-    let labelled = (cross_entropy(labelled, y) - log_phi).mean();
-    // log Σ exp(log p + log(1 − phi)); a class that is always labelled contributes nothing.
+    let labelled = cross_entropy(labelled, y) - log_phi;
+    let labelled = match row_weights {
+        Some(weights) => labelled * weights,
+        None => labelled,
+    }
+    .mean();
+    // log Σ exp(log p + log(1 − phi)); a class that is always labelled adds nothing.
     let hidden = phi.neg().add_scalar(1.0).clamp_min(1e-12).log();
     let joint = log_softmax(unlabelled, 1) + hidden.unsqueeze();
     let top = joint.clone().detach().max_dim(1);
@@ -131,7 +138,7 @@ const SMALLEST_SHARE: f64 = 1e-3;
 
 /// Logits of p(y | x, r) from those of p(y | x): p(y | x, r = 1) ∝ phi_y p(y | x) and p(y | x, r = 0) ∝ (1 − phi_y)
 /// p(y | x).
-pub fn logits_given(labelled: bool, scores: Tensor<2>, phi: &[f64]) -> Tensor<2> {
+pub fn logits_given(labelled: bool, scores: Tensor<2>, phi: &Phi) -> Tensor<2> {
     let share = |phi: &f64| if labelled { *phi } else { (1.0 - phi).max(SMALLEST_SHARE) };
     let shift: Vec<f64> = phi.iter().map(|phi| share(phi).ln()).collect();
     let device = scores.device();

@@ -1,83 +1,34 @@
 //! The mechanism in the loop: what stands for 1/phi at every step of training.
 
+use crate::method::{Method, PhiRule};
 use burn::tensor::{Device, Tensor, TensorData};
 use mnar::Phi;
 use serde::{Deserialize, Serialize};
 
-/// Where the weights of the labelled rows come from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Labelled rows only, unweighted.
-    CompleteCase,
-    /// The classical semi-supervised risk, eq:estimatorclassical (Pl).
-    Classical,
-    /// eq:drclassical with the constant mechanism n_l/n (DePl).
-    Constant,
-    /// Labelled rows only, weighted by 1/phi, eq:IPWestimatorMNAR.
-    Weighted(Vec<f64>),
-    /// eq:drclassical with a given phi: an oracle's, one from known class shares, or one estimated before.
-    Given(Vec<f64>),
-    /// No weights: the likelihood of a label given that the row is labelled, p(y | x, r = 1) ∝ phi_y p(y | x), and the
-    /// unlabelled loss on p(y | x, r = 0) ∝ (1 − phi_y) p(y | x), with a given phi. As consistent as 1/phi weights and,
-    /// where these range over orders of magnitude, far less variable.
-    Adjusted(Vec<f64>),
-    /// Every row counts once: labelled ones with their label, unlabelled ones with the unlabelled loss, which should be
-    /// [`Imputation`](crate::consistency::Imputation) by p(y | x, r = 0). A step of EM on the observed likelihood; phi is
-    /// in the targets.
-    Imputed(Vec<f64>),
-    /// Weights by class shares in place of the mechanism (CADR): 1/phi becomes proportional to 1/p(y).
-    ClassShares {
-        /// Known shares; without them they are the model's own, averaged over the batches.
-        shares: Option<Vec<f64>>,
-    },
-    /// Moments with a buffer, no gradient through phi (ME), eq:buffer.
-    Moments,
-    /// Moments of the batch, with the gradient through phi (MEg), eq:estim_moment.
-    MomentsGradient,
-    /// The observed likelihood in theta and phi (Algorithm 1); trains the model for [`Method::Given`].
-    Likelihood,
-}
-
-impl Method {
-    /// The name in tables.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::CompleteCase => "complete case",
-            Self::Classical => "classical",
-            Self::Constant => "constant",
-            Self::Weighted(_) => "weighted",
-            Self::Given(_) => "given",
-            Self::Adjusted(_) => "adjusted",
-            Self::Imputed(_) => "imputed",
-            Self::ClassShares { .. } => "class shares",
-            Self::Moments => "moments",
-            Self::MomentsGradient => "moments with gradient",
-            Self::Likelihood => "likelihood",
-        }
-    }
-
-    /// Does the risk have an unlabelled term?
-    pub fn uses_unlabelled(&self) -> bool {
-        !matches!(self, Self::CompleteCase | Self::Weighted(_) | Self::Likelihood)
-    }
-}
-
 /// Weight of the past in the buffer of class shares; the paper's.
 const BUFFER: f64 = 0.99;
 
-/// What training knows of the mechanism at a step. Part of the checkpoint.
+/// What training knows about the mechanism at a step. Part of the checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mechanism {
-    method: Method,
-    /// c_k = n_k/n.
-    labelled_shares: Vec<f64>,
+    rule: PhiRule,
+    /// c_k = n_k/n = P(labelled, class k).
+    joint_shares: Vec<f64>,
     /// Running class shares p̂(y).
     buffer: Vec<f64>,
-    phi: Vec<f64>,
+    phi: Phi,
     /// Steps at which a phi above 1 was set to 1.
     clipped: u64,
     warm_up: WarmUp,
+}
+
+/// What a batch says about the mechanism.
+#[derive(Clone, Debug)]
+pub struct BatchMeans {
+    /// p̂(y), weighted to stand for all rows, with gradient.
+    pub shares: Tensor<1>,
+    /// The mean loss of the labelled rows before the step, one number.
+    pub loss: Tensor<1>,
 }
 
 /// How far the gradient through phi is followed. The phi-dependent part of the risk is Σ_y p̂(y) D_y, with D_y the mean
@@ -104,103 +55,92 @@ impl WarmUp {
 }
 
 impl Mechanism {
-    /// At the start: the buffer at 1/K, phi at n_l/n unless given.
-    pub fn new(method: Method, label_counts: &[usize], n: usize) -> Self {
+    /// The mechanism at the start of training: the buffer at 1/K, phi at n_l/n unless the method brings them.
+    pub fn new(method: &Method, label_counts: &[usize], n: usize) -> Result<Self, mnar::Error> {
         let k = label_counts.len();
-        let labelled_shares: Vec<f64> = label_counts.iter().map(|&count| count as f64 / n as f64).collect();
-        let phi = match &method {
-            Method::Given(phi) | Method::Weighted(phi) | Method::Adjusted(phi) | Method::Imputed(phi) => phi.clone(),
-            _ => vec![labelled_shares.iter().sum(); k],
+        let joint_shares: Vec<f64> = label_counts.iter().map(|&count| count as f64 / n as f64).collect();
+        let phi = match method.given_phi() {
+            Some(phi) => phi.clone(),
+            // Where all rows are labelled, rounding can bring the sum above 1.
+            None => Phi::new(vec![joint_shares.iter().sum::<f64>().min(1.0); k])?,
         };
-        let buffer = match &method {
-            Method::ClassShares { shares: Some(shares) } => shares.clone(),
-            _ => vec![1.0 / k as f64; k],
-        };
-        Self { method, labelled_shares, buffer, phi, clipped: 0, warm_up: WarmUp::default() }
-    }
-
-    /// The method.
-    pub fn method(&self) -> &Method {
-        &self.method
+        let buffer = method.given_shares().map_or_else(|| vec![1.0 / k as f64; k], |shares| shares.as_slice().to_vec());
+        Ok(Self { rule: method.phi_rule(), joint_shares, buffer, phi, clipped: 0, warm_up: WarmUp::default() })
     }
 
     /// phi as it stands.
-    pub fn phi(&self) -> &[f64] {
+    pub fn phi(&self) -> &Phi {
         &self.phi
     }
 
-    /// Puts an estimate in the place of a given phi: the model has improved.
-    pub fn refresh(&mut self, phi: &Phi) {
-        self.phi = phi.as_slice().to_vec();
+    /// Replaces phi by a new estimate, made when the model has improved.
+    pub fn refresh(&mut self, phi: Phi) {
+        self.phi = phi;
     }
 
     /// Class shares p̂(y) = c_k/phi_k as they stand.
     pub fn shares(&self) -> Vec<f64> {
-        match self.method {
-            Method::Moments | Method::ClassShares { .. } => self.buffer.clone(),
-            _ => {
-                let shares: Vec<f64> = self.labelled_shares.iter().zip(&self.phi).map(|(c, phi)| c / phi).collect();
+        match self.rule {
+            PhiRule::Moments | PhiRule::KnownShares | PhiRule::PredictedShares => self.buffer.clone(),
+            PhiRule::Fixed | PhiRule::MomentsGradient => {
+                let shares: Vec<f64> = self.joint_shares.iter().zip(self.phi.iter()).map(|(c, phi)| c / phi).collect();
                 let sum: f64 = shares.iter().sum();
                 shares.iter().map(|share| share / sum).collect()
             }
         }
     }
 
-    /// Steps at which a class had its phi set to 1, because the model gave it fewer rows than it has labels.
+    /// The number of steps at which a class had its phi set to 1, because the model gave it fewer rows than it has labels.
     pub fn clipped(&self) -> u64 {
         self.clipped
     }
 
-    /// Takes note of a batch and returns 1/phi, K numbers, for its risk. `shares` is p̂(y) of the batch, weighted to
-    /// stand for all rows, with gradient; `loss` the mean loss of its labelled rows before the step.
-    pub fn inverse(&mut self, shares: Tensor<1>, loss: f64, device: &Device) -> Tensor<1> {
-        let classes = self.phi.len();
-        match &self.method {
-            Method::Moments | Method::MomentsGradient | Method::ClassShares { shares: None } => {
-                for (buffer, batch) in self.buffer.iter_mut().zip(host(shares.clone())) {
+    /// Takes note of a batch: moves the buffer and phi as the method's rule says.
+    pub fn update(&mut self, batch: &BatchMeans) -> Result<(), mnar::Error> {
+        match self.rule {
+            PhiRule::Fixed => return Ok(()),
+            PhiRule::KnownShares => {}
+            PhiRule::Moments | PhiRule::MomentsGradient | PhiRule::PredictedShares => {
+                for (buffer, batch) in self.buffer.iter_mut().zip(host(&batch.shares)) {
                     *buffer = BUFFER * *buffer + (1.0 - BUFFER) * batch;
                 }
             }
-            _ => {}
         }
-        match &self.method {
-            Method::Moments => {
-                self.phi = self.moments(&self.buffer.clone());
-                self.constant_inverse(device)
+        let phi: Vec<f64> = if self.rule == PhiRule::MomentsGradient {
+            self.warm_up.observe(host(&batch.loss).iter().sum());
+            // In single precision, as `inverse_phi` divides.
+            let values = self.buffer.iter().zip(&self.joint_shares).map(|(p, c)| f64::from(*p as f32 / *c as f32));
+            values.map(|inverse| 1.0 / inverse).collect()
+        } else {
+            // The moment estimator phi_k = c_k/p̂_k, which is also how the paper reads a mechanism from class shares.
+            self.joint_shares.iter().zip(&self.buffer).map(|(c, p)| c / p.max(1e-12)).collect()
+        };
+        self.clipped += u64::from(phi.iter().any(|phi| *phi > 1.0));
+        self.phi = Phi::new(phi.into_iter().map(|phi| phi.min(1.0)).collect())?;
+        Ok(())
+    }
+
+    /// 1/phi, K numbers, for the risk of the batch that [`Self::update`] has just seen. `shares` is the batch's p̂(y): where
+    /// phi depends on theta, so does the result.
+    pub fn inverse_phi(&self, shares: &Tensor<1>, device: &Device) -> Tensor<1> {
+        match self.rule {
+            PhiRule::Fixed | PhiRule::Moments => {
+                tensor(&self.phi.iter().map(|phi| 1.0 / phi).collect::<Vec<_>>(), device)
             }
-            Method::MomentsGradient => {
-                self.warm_up.observe(loss);
-                let trust = self.warm_up.trust(classes);
+            PhiRule::MomentsGradient => {
                 // The value is the buffer's, whose noise is a tenth of a batch's; the gradient is the batch's.
+                let trust = self.warm_up.trust(self.phi.len());
                 let value = tensor(&self.buffer, device);
-                let shares = value + (shares.clone() - shares.detach()).mul_scalar(trust);
-                let inverse = shares / tensor(&self.labelled_shares, device);
-                let values = host(inverse.clone());
-                self.clipped += u64::from(values.iter().any(|inverse| *inverse < 1.0));
-                self.phi = values.iter().map(|inverse| 1.0 / inverse.max(1.0)).collect();
-                inverse.clamp_min(1.0)
+                let shares = value + (shares.clone() - shares.clone().detach()).mul_scalar(trust);
+                (shares / tensor(&self.joint_shares, device)).clamp_min(1.0)
             }
-            Method::ClassShares { .. } => {
+            PhiRule::KnownShares | PhiRule::PredictedShares => {
                 // 1/phi ∝ 1/p(y), scaled so that the weights of the labelled rows still add up to n.
                 let weights: Vec<f64> = self.buffer.iter().map(|share| 1.0 / share.max(1e-6)).collect();
-                let sum: f64 = weights.iter().zip(&self.labelled_shares).map(|(w, c)| w * c).sum();
-                // Its mechanism, as the paper reads it from the class shares: eq:estim_moment.
-                self.phi = self.moments(&self.buffer.clone());
+                let sum: f64 = weights.iter().zip(&self.joint_shares).map(|(w, c)| w * c).sum();
                 tensor(&weights.iter().map(|w| w / sum).collect::<Vec<_>>(), device)
             }
-            _ => self.constant_inverse(device),
         }
-    }
-
-    fn constant_inverse(&self, device: &Device) -> Tensor<1> {
-        tensor(&self.phi.iter().map(|phi| 1.0 / phi).collect::<Vec<_>>(), device)
-    }
-
-    /// phi_k = c_k/p̂_k (eq:estim_moment), at most 1.
-    fn moments(&mut self, shares: &[f64]) -> Vec<f64> {
-        let phi: Vec<f64> = self.labelled_shares.iter().zip(shares).map(|(c, p)| c / p.max(1e-12)).collect();
-        self.clipped += u64::from(phi.iter().any(|phi| *phi > 1.0));
-        phi.iter().map(|phi| phi.min(1.0)).collect()
     }
 }
 
@@ -211,6 +151,6 @@ pub(crate) fn tensor(values: &[f64], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(values, [length]), device)
 }
 
-fn host(tensor: Tensor<1>) -> Vec<f64> {
-    tensor.into_data().iter::<f32>().map(f64::from).collect()
+fn host(tensor: &Tensor<1>) -> Vec<f64> {
+    tensor.clone().into_data().iter::<f32>().map(f64::from).collect()
 }

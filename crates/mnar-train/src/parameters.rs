@@ -1,4 +1,4 @@
-//! The numbers of a network by name: for checkpoints, averages and files that other programs read.
+//! The parameters of a network by name: for checkpoints, averages and files that other programs read.
 
 use crate::error::TrainError;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// A tensor of a network, named by the path of its field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// Its name, for example `conv1.weight`.
+    /// Its path, such as `conv1.weight`.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -54,7 +54,7 @@ pub fn import<M: Module>(network: M, tensors: &[Named], source: &Path) -> Result
     let network = network.map(&mut writer);
     match writer.problem {
         None => Ok(network),
-        Some(what) => Err(TrainError::BadFile { path: source.to_owned(), what }),
+        Some(what) => Err(TrainError::bad_file(source, what)),
     }
 }
 
@@ -76,7 +76,7 @@ impl ModuleMapper for Writer<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
         let Some(found) = self.tensors.iter().find(|tensor| tensor.name == name) else {
-            self.problem.get_or_insert_with(|| format!("has no tensor `{name}`: it belongs to another network"));
+            self.problem.get_or_insert_with(|| format!("has no `{name}`: it belongs to another network"));
             return param;
         };
         if found.shape != param.dims() {
@@ -103,7 +103,7 @@ pub(crate) fn with_values<M: Module>(network: M, values: &[Vec<f32>]) -> M {
     network.map(&mut InOrder(values.iter()))
 }
 
-/// Replaces the values of a parameter; its device and whether it is trained stay the same.
+/// Replaces the values of a parameter; its device and whether it is trained stay.
 pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>) -> Param<Tensor<D>> {
     let (id, tensor, mapper) = param.consume();
     let shape = tensor.dims();

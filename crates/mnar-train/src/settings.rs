@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// The learning rate stays constant.
+    /// It stays the same.
     Constant,
     /// Half a cosine, down to 0 at the last step.
     Cosine,
@@ -36,7 +36,7 @@ pub enum ThresholdRule {
     Fixed,
     /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest threshold.
     Phi,
-    /// The same with class shares instead of phi (the CADR rule).
+    /// The same rule with class shares in place of phi (the CADR rule).
     Shares,
 }
 
@@ -45,7 +45,7 @@ pub enum ThresholdRule {
 pub struct Threshold {
     /// What the threshold adapts to.
     pub rule: ThresholdRule,
-    /// The threshold tau_0.
+    /// tau_0, the highest threshold.
     pub tau: f64,
     /// How strongly the threshold adapts; 0 keeps it fixed.
     pub beta: f64,
@@ -67,11 +67,11 @@ pub struct TrainSettings {
     pub batch_labelled: usize,
     /// Unlabelled rows per step.
     pub batch_unlabelled: usize,
-    /// Learning rate at the start.
+    /// The learning rate at the start.
     pub learning_rate: f64,
-    /// How the learning rate decreases.
+    /// How the learning rate falls.
     pub schedule: Schedule,
-    /// The optimiser that takes the steps.
+    /// How gradients become steps.
     pub optimiser: Optimiser,
     /// Weight of the past in the averaged weights, which are the ones used to predict; 0 for no averaging.
     pub averaging: f64,
@@ -83,13 +83,13 @@ pub struct TrainSettings {
     pub validation: f64,
     /// Stop when that risk has not improved for this many epochs.
     pub patience: Option<usize>,
-    /// Whether and how the weights are stabilised.
+    /// Whether and how weights are altered.
     pub stabiliser: Stabiliser,
     /// The augmented views of images; `None` for plain images.
     pub augment: Option<Augment>,
-    /// Re-estimate a given phi from the current model every so many epochs.
+    /// Estimate a given phi again after every so many epochs, from the model as it stands.
     pub refresh: Option<usize>,
-    /// Seed of the initial weights, the batches and the augmented views.
+    /// Seed of the initial weights, the batches and the views.
     pub seed: u64,
 }
 
@@ -144,6 +144,9 @@ impl TrainSettings {
             && (factor.is_nan() || factor < 1.0)
         {
             return fail("the factor at which weights are clipped", factor.to_string(), "at least 1");
+        }
+        if let Some(augment) = &self.augment {
+            augment.check()?;
         }
         Ok(())
     }

@@ -17,32 +17,28 @@ pub fn write(path: &Path, tensors: &[Named], text: String) -> Result<(), TrainEr
         (tensor.name.as_str(), view.expect("as many bytes as the shape requires"))
     });
     let metadata = HashMap::from([("mnar".to_owned(), text)]);
-    let data = safetensors::serialize(views, Some(metadata)).map_err(|error| bad(path, error.to_string()))?;
+    let data = safetensors::serialize(views, Some(metadata))
+        .map_err(|error| TrainError::unreadable(path, "cannot hold these tensors", error))?;
     let mut file = AtomicFile::create(path)?;
-    file.write_all(&data).map_err(TrainError::io(path))?;
+    file.write_all(&data).map_err(TrainError::io("write", path))?;
     Ok(file.commit()?)
 }
 
 /// Reads tensors and the accompanying text.
 pub fn read(path: &Path) -> Result<(Vec<Named>, String), TrainError> {
-    let data = std::fs::read(path).map_err(TrainError::io(path))?;
-    let damaged =
-        |error: safetensors::SafeTensorError| bad(path, format!("is damaged or not a safetensors file: {error}"));
+    let data = std::fs::read(path).map_err(TrainError::io("read", path))?;
+    let damaged = |error| TrainError::unreadable(path, "is damaged or not a safetensors file", error);
     let (_, header) = SafeTensors::read_metadata(&data).map_err(damaged)?;
     let text = header.metadata().as_ref().and_then(|metadata| metadata.get("mnar")).cloned();
-    let text = text.ok_or_else(|| bad(path, "was not written by mnar".to_owned()))?;
+    let text = text.ok_or_else(|| TrainError::bad_file(path, "was not written by mnar"))?;
     let tensors = SafeTensors::deserialize(&data).map_err(damaged)?;
     let mut named = Vec::with_capacity(tensors.len());
     for (name, view) in tensors.iter() {
         if view.dtype() != Dtype::F32 {
-            return Err(bad(path, format!("`{name}` is not of type F32")));
+            return Err(TrainError::bad_file(path, format!("`{name}` is not of type F32")));
         }
         let values = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         named.push(Named { name: name.to_owned(), shape: view.shape().to_vec(), values });
     }
     Ok((named, text))
-}
-
-fn bad(path: &Path, what: String) -> TrainError {
-    TrainError::BadFile { path: path.to_owned(), what }
 }

@@ -1,18 +1,18 @@
-//! The rows that select the epoch, and how a network performs on them.
+//! The rows that the epoch is chosen by, and how a network does on them.
 
 use crate::examples::Examples;
-use mnar::Labels;
+use mnar::Class;
 use ndarray::{Array2, ArrayView1};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// Labelled rows outside the data set whose classes are as frequent as in the population, to select the epoch. With
+/// Labelled rows outside the data set whose classes are as frequent as in the population, to choose the epoch by. With
 /// such rows a mechanism is hardly needed: this is for comparisons.
 #[derive(Clone, Copy)]
 pub struct Validation<'a> {
-    /// The criterion by which the epoch is selected.
+    /// What the chosen epoch is best at.
     pub by: Criterion,
     /// The rows.
     pub examples: &'a Examples,
@@ -26,18 +26,18 @@ pub struct Validation<'a> {
 pub enum Criterion {
     /// The highest accuracy, as in the paper.
     Accuracy,
-    /// The smallest log-loss: on a few dozen rows it is far more informative.
+    /// The smallest log-loss, which says far more than accuracy on a few dozen rows.
     LogLoss,
 }
 
 /// Logits of some rows, with the class and weight of each.
 pub(crate) type ScoredRows = (Array2<f64>, Vec<(usize, f64)>);
 
-/// Rows for validation: the same share of the labels of every class, so that no class is left out; a class keeps at
-/// least two labels to learn from.
-pub(crate) fn held_out(labels: &Labels, share: f64, seed: u64) -> Vec<usize> {
-    let mut by_class = vec![Vec::new(); labels.n_classes()];
-    labels.labelled().for_each(|(row, class)| by_class[class.index()].push(row));
+/// Rows for validation, out of labelled rows: the same share of every class, so that no class is without; each class keeps
+/// at least two labels to learn from.
+pub(crate) fn held_out(labelled: &[(usize, Class)], n_classes: usize, share: f64, seed: u64) -> Vec<usize> {
+    let mut by_class = vec![Vec::new(); n_classes];
+    labelled.iter().for_each(|(row, class)| by_class[class.index()].push(*row));
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut rows = Vec::new();
     for mut class in by_class {
@@ -86,28 +86,28 @@ pub(crate) struct Choice {
 struct Best {
     epoch: usize,
     risk: f64,
-    /// The contribution of every held-out row to the risk; empty where the smallest risk is kept regardless of chance.
+    /// What every held-out row adds to the risk; empty where the least risk is kept in any case.
     losses: Vec<f64>,
 }
 
 impl Choice {
     /// Standard errors by which a later epoch must be worse for an earlier one to be kept. Of nine settings (three
-    /// methods on MNIST S2, dermaMNIST and LIDC) half a standard error was best on balance: with none a few heavy rows
-    /// decide, with two the overfitted last epoch of 490 labels is kept.
+    /// methods on MNIST S2, dermaMNIST and LIDC) half of one was best on balance: with none a few heavy rows choose, with
+    /// two the overfitted last epoch of 490 labels is kept.
     const CLEARLY: f64 = 0.5;
 
-    /// Keeps an epoch that cannot be judged: the last one wins.
+    /// Keeps an epoch that nothing can judge, so that the last one is kept.
     pub(crate) fn take(&mut self, epoch: usize) {
         *self = Self { epoch, best: None };
     }
 
-    /// Keeps this epoch if it is the best so far; returns whether it is kept.
+    /// Keeps this epoch if it is the best so far, and says whether it does.
     pub(crate) fn offer_best(&mut self, epoch: usize, risk: f64) -> bool {
         self.offer(epoch, risk, Vec::new())
     }
 
-    /// Keeps this epoch if, by the weighted losses of held-out rows, it is not clearly worse than the best so far;
-    /// returns whether it is kept.
+    /// Keeps this epoch unless the weighted losses of held-out rows are clearly worse than those of the best so far, and
+    /// says whether it does.
     ///
     /// A few rows of a rarely labelled class carry most of the weight, and the smallest of a hundred noisy risks is
     /// often that of an early epoch which happens to be unsure of one of them. So epochs are judged as they would be
@@ -138,7 +138,7 @@ impl Choice {
     }
 }
 
-/// Whether the sum of the first exceeds that of the second by more than the spread of their differences allows.
+/// Whether the sum of the first is larger than that of the second by more than the spread of their differences allows.
 fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     let n = losses.len() as f64;
     let differences: Vec<f64> = losses.iter().zip(best).map(|(loss, best)| loss - best).collect();
@@ -149,8 +149,8 @@ fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     excess > Choice::CLEARLY * standard_error
 }
 
-/// The temperature with the smallest risk, at least 1: learning from its own predictions makes a network overconfident,
-/// and a few dozen rows that all happen to be right do not justify making it more confident still.
+/// The temperature of least risk, at least 1: learning from its own guesses makes a network overconfident, and a few dozen
+/// rows that all happen to be right are no reason to make it more confident still.
 pub(crate) fn calibrating_temperature(scores: &Array2<f64>, rows: &[(usize, f64)]) -> f64 {
     // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of which hold most of the
     // weight, should not move it far.
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((choice.epoch, choice.best_epoch()), (4, 4));
     }
 
-    /// An unsure epoch is not preferred for what a temperature can correct.
+    /// What a temperature can correct is no reason to prefer an unsure epoch.
     #[test]
     fn epochs_are_judged_at_their_temperature() {
         let rows = vec![(0, 1.0); 40];
@@ -248,9 +248,8 @@ mod tests {
     /// The same share of every class, and two labels left for each.
     #[test]
     fn held_out_rows_leave_two_of_a_class() {
-        let y: Vec<Option<&str>> = [vec![Some("a"); 20], vec![Some("b"); 2], vec![None; 5]].concat();
-        let labels = Labels::from_values(y).unwrap();
-        let rows = held_out(&labels, 0.5, 1);
+        let labelled: Vec<(usize, Class)> = (0..22).map(|row| (row, Class(u32::from(row >= 20)))).collect();
+        let rows = held_out(&labelled, 2, 0.5, 1);
         assert_eq!(rows.len(), 10);
         assert!(rows.iter().all(|&row| row < 20));
     }

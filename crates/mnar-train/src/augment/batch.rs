@@ -1,4 +1,4 @@
-//! Processes a batch image by image, in parallel, with one keyed generator per image.
+//! Walks a batch image by image, in parallel, with one keyed generator per image.
 
 use mnar_data::ImageShape;
 use rand::SeedableRng;
@@ -8,9 +8,9 @@ use rayon::prelude::*;
 /// The random generator of one image.
 pub(super) type Draws = ChaCha8Rng;
 
-/// Which view is drawn. It is part of the key, so that the weak and the strong view of an image are independent.
+/// The kind of view that is drawn. Part of the key, so that the weak and the strong view of an image are independent.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum View {
+pub(super) enum Kind {
     Weak = 1,
     Strong = 2,
 }
@@ -20,7 +20,7 @@ pub(super) enum View {
 pub(super) struct BatchKey {
     pub(super) seed: u64,
     pub(super) step: u64,
-    pub(super) view: View,
+    pub(super) kind: Kind,
 }
 
 impl BatchKey {
@@ -28,7 +28,7 @@ impl BatchKey {
     /// with a hash to 64 bits, no two images of a run can collide.
     pub(super) fn draws(self, position: usize) -> Draws {
         let mut key = [0; 32];
-        for (bytes, part) in key.chunks_exact_mut(8).zip([self.seed, self.step, position as u64, self.view as u64]) {
+        for (bytes, part) in key.chunks_exact_mut(8).zip([self.seed, self.step, position as u64, self.kind as u64]) {
             bytes.copy_from_slice(&part.to_le_bytes());
         }
         Draws::from_seed(key)

@@ -1,7 +1,7 @@
 //! The strong view: weak, then RandAugment, then cutout.
 
 use super::AugmentError;
-use super::batch::{BatchKey, View, for_each_image};
+use super::batch::{BatchKey, Kind, for_each_image};
 use super::cutout::Cuboid;
 use super::operation::Operation;
 use super::weak::Weak;
@@ -48,7 +48,7 @@ impl Strong {
         if let Err(error) = self.check() {
             panic!("{error}");
         }
-        for_each_image(images, shape, BatchKey { seed, step, view: View::Strong }, |image, scratch, draws| {
+        for_each_image(images, shape, BatchKey { seed, step, kind: Kind::Strong }, |image, scratch, draws| {
             self.weak.alter(image, scratch, shape, draws);
             for _ in 0..self.operations {
                 let operation = self.pool[draws.random_range(0..self.pool.len())];

@@ -1,6 +1,6 @@
 //! The weak view: mirrors, quarter turns and small shifts, none of which creates new values.
 
-use super::batch::{BatchKey, Draws, View, for_each_image};
+use super::batch::{BatchKey, Draws, Kind, for_each_image};
 use super::geometry::{Offset, flip_depth, flip_horizontal, flip_vertical, quarter_turns, shift};
 use mnar_data::ImageShape;
 use rand::RngExt;
@@ -31,7 +31,7 @@ impl Weak {
     /// # Panics
     /// If the slice does not hold a whole number of images.
     pub fn apply(&self, images: &mut [f32], shape: ImageShape, seed: u64, step: u64) {
-        for_each_image(images, shape, BatchKey { seed, step, view: View::Weak }, |image, scratch, draws| {
+        for_each_image(images, shape, BatchKey { seed, step, kind: Kind::Weak }, |image, scratch, draws| {
             self.alter(image, scratch, shape, draws);
         });
     }

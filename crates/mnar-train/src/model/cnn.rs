@@ -1,6 +1,6 @@
 //! The paper's two networks for flat images.
 
-use super::{Classifier, Mlp};
+use super::{NetworkModule, Mlp};
 use crate::layers::{BatchNorm, Conv, Window, max_pool, rectified_max_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
@@ -38,7 +38,7 @@ impl MnistCnn {
     }
 }
 
-impl Classifier for MnistCnn {
+impl NetworkModule for MnistCnn {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let x = rectified_max_pool(self.conv1.forward(x), [1, self.side1[0], self.side1[1]]);
         let x = rectified_max_pool(self.conv2.forward(x), [1, self.side2[0], self.side2[1]]);
@@ -79,7 +79,7 @@ impl MedMnistCnn {
     }
 }
 
-impl Classifier for MedMnistCnn {
+impl NetworkModule for MedMnistCnn {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let x = self.convs.iter().zip(&self.norms).enumerate().fold(x, |x, (i, (conv, norm))| {
             let x = norm.forward(conv.forward(x));

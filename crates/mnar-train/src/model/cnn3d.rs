@@ -1,6 +1,6 @@
 //! A small network for volumes.
 
-use super::{Classifier, Mlp};
+use super::{NetworkModule, Mlp};
 use crate::layers::{BatchNorm, Conv, Window, max_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
@@ -35,7 +35,7 @@ impl Cnn3d {
     }
 }
 
-impl Classifier for Cnn3d {
+impl NetworkModule for Cnn3d {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let layers = self.convs.iter().zip(&self.norms).zip(self.sides);
         let x = layers.fold(x, |x, ((conv, norm), side)| max_pool(norm.forward(conv.forward(x)), side));

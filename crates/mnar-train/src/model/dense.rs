@@ -1,6 +1,6 @@
 //! Fully connected layers.
 
-use super::Classifier;
+use super::NetworkModule;
 use crate::layers::{Activation, dense};
 use crate::parameters::Initial;
 use burn::module::{Module, Param};
@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 pub struct Dense {
     /// Weights, inputs × outputs.
     pub weight: Param<Tensor<2>>,
-    /// One bias per output.
+    /// One per output.
     pub bias: Param<Tensor<1>>,
 }
 
@@ -43,7 +43,7 @@ impl Mlp {
     }
 }
 
-impl Classifier for Mlp {
+impl NetworkModule for Mlp {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let last = self.layers.len() - 1;
         self.layers

@@ -16,9 +16,9 @@ pub use dense::{Dense, Mlp};
 use serde::{Deserialize, Serialize};
 pub use wide_resnet::WideResNet;
 
-/// A network that scores classes. Implement it for a burn module of your own to train it here.
-pub trait Classifier: Module {
-    /// Logits, n × K, of n rows; an image is one row, channels last.
+/// A burn module that scores classes. Implement it for a network of your own to train it here.
+pub trait NetworkModule: Module {
+    /// The logits, n × K, of n rows; an image is one row, channels last.
     fn forward(&self, x: Tensor<2>) -> Tensor<2>;
 }
 
@@ -150,7 +150,7 @@ pub enum Network {
     Cnn3d(Cnn3d),
 }
 
-impl Classifier for Network {
+impl NetworkModule for Network {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Linear(network) | Self::Mlp(network) => network.forward(x),

@@ -1,6 +1,6 @@
 //! Wide residual networks, as FixMatch uses them.
 
-use super::{Classifier, Dense};
+use super::{NetworkModule, Dense};
 use crate::layers::{Activation, BatchNorm, Conv, Window, mean_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
@@ -96,7 +96,7 @@ impl WideResNet {
     }
 }
 
-impl Classifier for WideResNet {
+impl NetworkModule for WideResNet {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let x = self.blocks.iter().fold(self.stem.forward(x), |x, block| block.forward(x));
         let means = mean_pool(self.norm.forward(x), [1, self.side[0], self.side[1]]);
