@@ -1,9 +1,9 @@
 //! Tables of features, and of labels alone.
 
 use crate::batch::{RowStack, Table};
-use crate::columns::{NumberRole, Selection, find, twice};
+use crate::columns::{Selection, find, twice};
 use crate::delimited::DelimitedTable;
-use crate::error::DataError;
+use crate::error::{ColumnRole, DataError};
 use crate::format::Input;
 use crate::values::{Interner, Missing};
 use mnar::Labels;
@@ -66,7 +66,7 @@ pub fn read_unlabelled_features(path: &Path, names: &[String]) -> Result<Array2<
     let table = input.into_table()?;
     let chosen = choose(table.header(), &FeatureColumns::Named(names.to_vec()), &[], &shown)?;
     let mut x = RowStack::new(names.len());
-    let selection = Selection { numbers: chosen, role: NumberRole::Feature, texts: Vec::new() };
+    let selection = Selection { numbers: chosen, role: ColumnRole::Number, texts: Vec::new() };
     for batch in table.batches(&selection)? {
         let batch = batch?;
         check_finite(&batch.numbers, batch.first_row, names, &shown)?;
@@ -86,7 +86,7 @@ pub fn read_labels(path: &Path, label: &str, missing: &[String]) -> Result<Label
     let column = find(table.header(), label, &shown)?;
     let missing = Missing::new(missing);
     let mut labels = Interner::default();
-    let selection = Selection { numbers: Vec::new(), role: NumberRole::Feature, texts: vec![column] };
+    let selection = Selection { numbers: Vec::new(), role: ColumnRole::Number, texts: vec![column] };
     for batch in table.batches(&selection)? {
         labels.extend(&batch?.texts[0], &missing);
     }
@@ -119,7 +119,7 @@ fn collect(
     let mut labels = Interner::default();
     let mut folds = fold.map(|name| (name, Interner::default()));
     let mut x = RowStack::new(names.len());
-    for batch in table.batches(&Selection { numbers, role: NumberRole::Feature, texts })? {
+    for batch in table.batches(&Selection { numbers, role: ColumnRole::Number, texts })? {
         let batch = batch?;
         labels.extend(&batch.texts[0], &missing);
         if let Some((_, folds)) = &mut folds {
@@ -172,7 +172,7 @@ fn check_finite(numbers: &[Vec<f64>], first_row: usize, names: &[String], path: 
         if let Some(i) = values.iter().position(|value| !value.is_finite()) {
             let (path, row, column) = (path.to_owned(), first_row + i + 1, name.clone());
             return Err(if values[i].is_nan() {
-                DataError::MissingValue { path, row, column, advice: NumberRole::Feature.advice_missing() }
+                DataError::MissingValue { path, row, column, role: ColumnRole::Number }
             } else {
                 DataError::Infinite { path, row, column, value: values[i] }
             });

@@ -1,4 +1,4 @@
-//! Reads partly labelled data for `mnar`: predictions (labels with one probability a class) and features, from
+//! Reads partly labelled data for `mnar`: predictions (labels with one probability per class) and features, from
 //! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
 //! [`read_dataset`]; writes tables that appear whole or not at all; carries two small samples.
 //!
@@ -45,7 +45,7 @@ pub use atomic::AtomicFile;
 pub use columns::PredictionColumns;
 pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};
 pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
-pub use error::DataError;
+pub use error::{Cause, ColumnRole, DataError};
 pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
 pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels, read_unlabelled_features};
 pub use images::{ImageShape, Images};

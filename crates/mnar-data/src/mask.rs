@@ -61,7 +61,7 @@ impl Mask<'_> {
         let label = find(table.header(), self.label, &self.path)?;
         self.check_new_column(table.header())?;
         let shown = show(output);
-        let failed = |error: csv::Error| DataError::io(&shown, "written", error.into());
+        let failed = |error| DataError::csv(&shown, "written", error);
         let mut writer = csv::WriterBuilder::new().delimiter(to).from_writer(TextFile::create(output)?);
         let truth = self.keep_truth.map(str::as_bytes);
         writer.write_record(table.raw_header().iter().chain(truth)).map_err(failed)?;

@@ -1,8 +1,8 @@
 //! Parquet files, a batch of rows and the needed columns at a time.
 
 use crate::batch::{Batch, Batches, Table, batch_rows};
-use crate::columns::{NumberRole, Selection, check_distinct};
-use crate::error::DataError;
+use crate::columns::{Selection, check_distinct};
+use crate::error::{ColumnRole, DataError};
 use crate::guard::guarded;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -126,7 +126,7 @@ impl ParquetFooter {
         guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))
     }
 
-    fn check_number(&self, column: usize, found: &DataType, role: NumberRole) -> Result<(), DataError> {
+    fn check_number(&self, column: usize, found: &DataType, role: ColumnRole) -> Result<(), DataError> {
         if found.is_numeric() || matches!(found, DataType::Boolean | DataType::Null) {
             return Ok(());
         }
@@ -134,9 +134,8 @@ impl ParquetFooter {
             path: self.path.clone(),
             column: self.header[column].clone(),
             found: type_name(found),
-            role: role.noun(),
+            role,
             expected: "a number",
-            advice: role.advice_text(),
         })
     }
 
@@ -150,9 +149,8 @@ impl ParquetFooter {
             path: self.path.clone(),
             column: self.header[column].clone(),
             found: type_name(found),
-            role: "a label or fold",
+            role: ColumnRole::Label,
             expected: "text, a whole number or a boolean",
-            advice: "write the column as text",
         })
     }
 }
@@ -177,7 +175,7 @@ pub(crate) struct ParquetBatches {
     reader: ParquetRecordBatchReader,
     header: Vec<String>,
     path: String,
-    role: NumberRole,
+    role: ColumnRole,
     /// Column of the file, column of the batch.
     numbers: Vec<(usize, usize)>,
     texts: Vec<(usize, usize)>,
@@ -221,7 +219,7 @@ impl ParquetBatches {
                 path: self.path.clone(),
                 row: self.rows + row + 1,
                 column: self.header[column].clone(),
-                advice: self.role.advice_missing(),
+                role: self.role,
             });
         }
         let array = cast(array, &DataType::Float64, &self.path)?;

@@ -68,18 +68,7 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
     }
     let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
     let posteriors = Posteriors::new(probabilities.into_array(), columns.kind)
-        .map_err(|cause| DataError::core(path, name_class(cause, &layout.classes)))?;
+        .map_err(|error| DataError::posterior(path, error, &layout.classes))?;
     let labels = Labels::new(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
     Ok(Predictions { labels, posteriors, folds })
-}
-
-/// [`Posteriors::new`] knows classes by their number from 1.
-fn name_class(error: mnar::Error, classes: &[String]) -> mnar::Error {
-    match error {
-        mnar::Error::NotAProbability { row, class, value } => {
-            let name = class.parse::<usize>().ok().and_then(|k| classes.get(k.wrapping_sub(1))).cloned();
-            mnar::Error::NotAProbability { row, class: name.unwrap_or(class), value }
-        }
-        other => other,
-    }
 }

@@ -129,8 +129,8 @@ impl ParquetPredictions {
                 labels.clear();
                 self.matcher.encode(&batch.texts[0], batch.first_row, &mut labels)?;
                 let mut columns: Vec<&mut [f64]> = batch.numbers.iter_mut().map(Vec::as_mut_slice).collect();
-                let drift = check_rows(&mut columns, batch.first_row, |k| self.layout.classes[k].clone())
-                    .map_err(|cause| DataError::core(&self.shown, cause))?;
+                let drift = check_rows(&mut columns, batch.first_row, |k| (k + 1).to_string())
+                    .map_err(|error| DataError::posterior(&self.shown, error, &self.layout.classes))?;
                 let columns: Vec<&[f64]> = batch.numbers.iter().map(Vec::as_slice).collect();
                 visit(&columns, &labels, drift);
             }

@@ -4,7 +4,7 @@ use crate::batch::batch_rows;
 use crate::columns::{find, twice};
 use crate::delimited::DelimitedTable;
 use crate::encoder::{ColumnEncoding, TableEncoder};
-use crate::error::{DataError, list};
+use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{ColumnBuilder, FeatureColumn, FeatureTable, MissingFeature, Place, Wanted};
 use crate::format::{Format, Input};
 use crate::parquet_table::{ParquetTable, cast, texts_of, type_name};
@@ -278,9 +278,8 @@ impl ParquetColumn {
                 path: path.to_owned(),
                 column: name.to_owned(),
                 found: type_name(data_type),
-                role: "a feature",
+                role: ColumnRole::Feature,
                 expected: "a number, a boolean, text or a list of numbers",
-                advice: "write it as one of these, or leave it out with `--ignore`",
             })
         }
     }

@@ -88,7 +88,7 @@ fn write_delimited(
     delimiter: u8,
     shown: &str,
 ) -> Result<(), DataError> {
-    let failed = |error: csv::Error| DataError::io(shown, "written", error.into());
+    let failed = |error| DataError::csv(shown, "written", error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
     writer.write_record(columns.iter().map(|(name, _)| *name)).map_err(failed)?;
     let mut cell = Vec::new();
