@@ -4,6 +4,7 @@
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
 use mnar::Remedy;
+use parquet::errors::ParquetError;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -269,6 +270,12 @@ pub enum DataError {
         path: String,
         /// The name of the codec.
         codec: String,
+    },
+    /// Batches of a table in memory do not fit its schema.
+    #[error("{path}: the record batches do not all have the columns of the schema")]
+    Batches {
+        /// The table.
+        path: String,
     },
     /// The file was replaced between two passes over it.
     #[error("{path}: the file changed while it was being read; run again on a file that stays as it is")]
@@ -671,6 +678,18 @@ impl DataError {
 
     pub(crate) fn parquet(path: &str, cause: impl fmt::Display) -> Self {
         DataError::Parquet { path: path.to_owned(), source: said(cause) }
+    }
+
+    /// An error in writing Parquet; what the system said is dug out, so that a closed pipe is seen as one.
+    pub(crate) fn parquet_written(path: &str, error: ParquetError) -> Self {
+        let source = match error {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => *source,
+                Err(other) => io::Error::other(other),
+            },
+            other => io::Error::other(other),
+        };
+        Self::io(path, "written", source)
     }
 
     /// An error in writing CSV; what the system said is dug out, so that a closed pipe is seen as one.

@@ -233,13 +233,7 @@ impl ColumnBuilder {
     fn not_a_number(&self, text: &str, place: &Place<'_>) -> DataError {
         let (path, column, value) = (place.path.to_owned(), self.name.clone(), text.to_owned());
         match self.wanted {
-            Wanted::Numeric => DataError::NotANumber {
-                path,
-                row: place.row,
-                column,
-                value,
-                role: ColumnRole::Learnt,
-            },
+            Wanted::Numeric => DataError::NotANumber { path, row: place.row, column, value, role: ColumnRole::Learnt },
             _ => DataError::MixedColumn { path, row: place.row, column, value },
         }
     }
