@@ -45,7 +45,7 @@ pub(crate) fn read(folder: &Path, split: Split) -> Result<(Images, Labels), Data
 
 fn read_batch(file: &Path, pixels: &mut Vec<u8>, y: &mut Vec<Option<Class>>) -> Result<(), DataError> {
     let shown = show(file);
-    let bad = |cause: String| DataError::Cifar { path: shown.clone(), cause };
+    let bad = |what: String| DataError::Cifar { path: shown.clone(), what };
     let mut reader = std::io::BufReader::with_capacity(1 << 18, open_maybe_gzipped(file)?);
     let mut record = Vec::with_capacity(RECORD);
     for row in 1.. {

@@ -1,6 +1,6 @@
 //! Which column plays which role, found by name in the header.
 
-use crate::error::{DataError, list};
+use crate::error::{ColumnRole, DataError, list};
 use mnar::PosteriorKind;
 use std::collections::BTreeSet;
 
@@ -38,45 +38,11 @@ impl PredictionColumns {
     }
 }
 
-/// What numbers stand for, so that a message can say what to do about a bad one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NumberRole {
-    Probability,
-    Feature,
-}
-
-impl NumberRole {
-    pub(crate) fn noun(self) -> &'static str {
-        match self {
-            NumberRole::Probability => "a probability",
-            NumberRole::Feature => "a feature",
-        }
-    }
-
-    pub(crate) fn advice_text(self) -> &'static str {
-        match self {
-            NumberRole::Probability => "every row, labelled or not, needs a probability from 0 to 1 for every class",
-            NumberRole::Feature => {
-                "name the numeric columns to be used, or write this one as numbers; `mnar fit` reads names as they are"
-            }
-        }
-    }
-
-    pub(crate) fn advice_missing(self) -> &'static str {
-        match self {
-            NumberRole::Probability => self.advice_text(),
-            NumberRole::Feature => {
-                "fill it in, drop the row, or name the columns to be used without this one; `mnar fit` reads gaps as they are"
-            }
-        }
-    }
-}
-
 /// Columns to be read, by position: numbers in their order, texts in theirs.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) numbers: Vec<usize>,
-    pub(crate) role: NumberRole,
+    pub(crate) role: ColumnRole,
     pub(crate) texts: Vec<usize>,
 }
 
@@ -124,7 +90,7 @@ impl PredictionLayout {
     pub(crate) fn selection(&self) -> Selection {
         let mut texts = vec![self.label];
         texts.extend(self.fold);
-        Selection { numbers: self.probabilities.clone(), role: NumberRole::Probability, texts }
+        Selection { numbers: self.probabilities.clone(), role: ColumnRole::Probability, texts }
     }
 }
 

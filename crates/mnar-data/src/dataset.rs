@@ -1,5 +1,6 @@
 //! One door for all that a model can be trained on.
 
+use crate::arrow_table::Source;
 use crate::encoder::TableEncoder;
 use crate::error::{DataError, show};
 use crate::feature_table::FeatureTable;
@@ -13,8 +14,7 @@ use crate::row_names::RowNames;
 use crate::table_reader::{Purpose, read_table};
 use crate::values::Interner;
 use crate::{cifar, mnist};
-use mnar::{Class, Labels};
-use std::collections::HashMap;
+use mnar::Labels;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ pub struct RowsToPredict {
     pub skipped: Vec<String>,
 }
 
-/// Reads inputs with their labels. By name and content, `path` is one of
+/// Reads inputs with their labels: a table in memory, or a file or folder. By name and content, the latter is one of
 ///
 /// - a table of features: CSV, TSV or Parquet, where a list of numbers counts as many features;
 /// - an `.npy` array: numbers of shape (n, features), or bytes that are images;
@@ -153,10 +153,14 @@ pub struct RowsToPredict {
 /// assert_eq!(encoder.encode(table)?.row(1).to_vec(), [-1.0, 0.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, DataError> {
-    let shown = show(path);
-    let kind = Kind::of(path)?;
-    let read = kind.read(path, options)?;
+pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<Dataset, DataError> {
+    let source = source.into();
+    let shown = source.name();
+    let kind = Kind::of_source(source)?;
+    let read = match source {
+        Source::Path(path) => kind.read(path, options)?,
+        Source::Table(_) => read_table_inputs(source, options)?,
+    };
     let labels = match (&options.labels_file, read.labels) {
         (Some(file), _) => {
             let label = options.label.as_deref();
@@ -178,18 +182,24 @@ pub fn read_dataset(path: &Path, options: &ReadOptions) -> Result<Dataset, DataE
 
 /// Reads inputs for a trained model. Labels and columns that it does not know are passed over, but for `id`, the column of
 /// a table that names its rows.
-pub fn read_for_prediction(
-    path: &Path,
+pub fn read_for_prediction<'a>(
+    source: impl Into<Source<'a>>,
     expected: &Expected<'_>,
     split: Split,
     id: Option<&str>,
 ) -> Result<RowsToPredict, DataError> {
-    let shown = show(path);
-    let kind = Kind::of(path)?;
+    let source = source.into();
+    let shown = source.name();
+    let kind = Kind::of_source(source)?;
     kind.check_id(id, &shown)?;
+    // A table in memory needs no path.
+    let path = match source {
+        Source::Path(path) => path,
+        Source::Table(_) => Path::new(""),
+    };
     let read = match (kind, expected) {
         (Kind::Table, Expected::Table(encoder)) => {
-            let read = read_table(path, &Purpose::Predict(encoder), id)?;
+            let read = read_table(source, &Purpose::Predict(encoder), id)?;
             ReadInputs { row_names: read.row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), None) }
         }
         (Kind::Table, Expected::Images { .. }) => return Err(wrong(&shown, true)),
@@ -243,24 +253,6 @@ fn wrong(path: &str, wants_images: bool) -> DataError {
     DataError::WrongInputs { path: path.to_owned(), found, expected }
 }
 
-impl Dataset {
-    /// The labels numbered by the classes of a trained model, to judge it by; a class that it does not know is
-    /// an error.
-    pub fn labels_as(&self, names: &[String]) -> Result<Labels, mnar::Error> {
-        let position: HashMap<&str, usize> = names.iter().enumerate().map(|(k, name)| (name.as_str(), k)).collect();
-        let mut y = Vec::with_capacity(self.labels.len());
-        for (i, class) in self.labels.as_slice().iter().enumerate() {
-            y.push(match class.map(|class| self.labels.name(class)) {
-                None => None,
-                Some(name) => Some(position.get(name).copied().map(Class::from).ok_or_else(|| {
-                    mnar::Error::UnknownClass { row: i + 1, label: name.to_owned(), classes: crate::error::list(names) }
-                })?),
-            });
-        }
-        Labels::allow_degenerate(y, names.to_vec())
-    }
-}
-
 /// What was read, before labels from elsewhere are put in.
 struct ReadInputs {
     inputs: Inputs,
@@ -288,6 +280,13 @@ enum Kind {
 }
 
 impl Kind {
+    fn of_source(source: Source<'_>) -> Result<Self, DataError> {
+        match source {
+            Source::Path(path) => Self::of(path),
+            Source::Table(_) => Ok(Kind::Table),
+        }
+    }
+
     fn of(path: &Path) -> Result<Self, DataError> {
         let metadata = std::fs::metadata(path).map_err(|error| DataError::io(&show(path), "opened", error))?;
         if metadata.is_dir() {
@@ -366,18 +365,7 @@ impl Kind {
         }
         let named = |labels: Interner| labels.into_labels(&shown);
         match self {
-            Kind::Table => {
-                let purpose = Purpose::Train {
-                    label,
-                    labels_elsewhere: elsewhere,
-                    ignore: &options.ignore,
-                    missing: &options.missing,
-                    categorical: &options.categorical,
-                };
-                let read = read_table(path, &purpose, options.id.as_deref())?;
-                let row_names = read.row_names;
-                Ok(ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), read.labels) })
-            }
+            Kind::Table => read_table_inputs(Source::Path(path), options),
             Kind::Npy => Ok(ReadInputs::unnamed(read_npy(path, true)?, None)),
             Kind::Npz => {
                 let key = match label {
@@ -404,6 +392,19 @@ impl Kind {
             }),
         }
     }
+}
+
+fn read_table_inputs(source: Source<'_>, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+    let purpose = Purpose::Train {
+        label: options.label.as_deref(),
+        labels_elsewhere: options.labels_file.is_some(),
+        ignore: &options.ignore,
+        missing: &options.missing,
+        categorical: &options.categorical,
+    };
+    let read = read_table(source, &purpose, options.id.as_deref())?;
+    let row_names = read.row_names;
+    Ok(ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), read.labels) })
 }
 
 /// The folder that CIFAR-10's own archive unpacks to.

@@ -1,8 +1,8 @@
 //! CSV and TSV, plain or gzipped.
 
 use crate::batch::{Batch, Batches, Table, batch_rows};
-use crate::columns::{NumberRole, Selection, check_distinct};
-use crate::error::{DataError, shorten};
+use crate::columns::{Selection, check_distinct};
+use crate::error::{ColumnRole, DataError};
 use arrow_array::LargeStringArray;
 use arrow_array::builder::LargeStringBuilder;
 use csv::ByteRecord;
@@ -43,7 +43,8 @@ pub(crate) struct DelimitedTable<R> {
 impl<R: Read> DelimitedTable<R> {
     pub(crate) fn open(inner: R, delimiter: u8, path: &str) -> Result<Self, DataError> {
         // The first row is read as a row like the others, so that its bytes are kept; a byte order mark is
-        // skipped by the csv crate. Rows of any length pass, to be refused with their number below.
+        // skipped by the csv crate. Rows of any length pass, to be refused with their number below, and bytes are not
+        // decoded, so that reading fails only where the file does.
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -51,7 +52,7 @@ impl<R: Read> DelimitedTable<R> {
             .buffer_capacity(1 << 16)
             .from_reader(QuoteCounter { inner, quotes: 0 });
         let mut raw_header = ByteRecord::new();
-        if !reader.read_byte_record(&mut raw_header).map_err(|error| csv_error(error, path))? {
+        if !reader.read_byte_record(&mut raw_header).map_err(|error| DataError::csv(path, "read", error))? {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         let header = raw_header
@@ -79,7 +80,7 @@ impl<R: Read> DelimitedTable<R> {
 
     /// Reads a row; false at the end.
     pub(crate) fn next(&mut self, record: &mut ByteRecord) -> Result<bool, DataError> {
-        let more = self.reader.read_byte_record(record).map_err(|error| csv_error(error, &self.path))?;
+        let more = self.reader.read_byte_record(record).map_err(|error| DataError::csv(&self.path, "read", error))?;
         if !more {
             if self.spans_lines && self.reader.get_ref().quotes % 2 == 1 {
                 return Err(DataError::UnclosedQuote { path: self.path.clone(), row: self.rows });
@@ -113,16 +114,16 @@ impl<R: Read> DelimitedTable<R> {
         })
     }
 
-    fn number(&self, bytes: &[u8], column: usize, role: NumberRole) -> Result<f64, DataError> {
+    fn number(&self, bytes: &[u8], column: usize, role: ColumnRole) -> Result<f64, DataError> {
         let text = self.text(bytes, column)?.trim();
         if let Ok(number) = text.parse() {
             return Ok(number);
         }
         let (path, row, column) = (self.path.clone(), self.rows, self.header[column].clone());
         Err(if text.is_empty() {
-            DataError::MissingValue { path, row, column, advice: role.advice_missing() }
+            DataError::MissingValue { path, row, column, role }
         } else {
-            DataError::NotANumber { path, row, column, value: shorten(text, 60), advice: role.advice_text() }
+            DataError::NotANumber { path, row, column, value: text.to_owned(), role }
         })
     }
 
@@ -166,13 +167,4 @@ impl<R: Read + Send + 'static> Table for DelimitedTable<R> {
             batch
         })))
     }
-}
-
-/// Any length of row is let through and bytes are not decoded, so reading can fail in the file only.
-fn csv_error(error: csv::Error, path: &str) -> DataError {
-    let cause = match error.into_kind() {
-        csv::ErrorKind::Io(cause) => cause,
-        other => io::Error::other(format!("{other:?}")),
-    };
-    DataError::io(path, "read", cause)
 }

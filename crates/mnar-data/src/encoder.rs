@@ -1,7 +1,7 @@
 //! Features turned into the numbers that a model takes.
 
 use crate::columns::find;
-use crate::error::{DataError, list};
+use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{Categories, ColumnValues, FeatureTable};
 use crate::values::LabelMatcher;
 use ndarray::Array2;
@@ -229,9 +229,8 @@ impl<'a> Step<'a> {
             path: path.to_owned(),
             column: column.name.clone(),
             found: found.to_owned(),
-            role: "this feature",
+            role: ColumnRole::Learnt,
             expected,
-            advice: "it must be as it was in training",
         };
         match (&column.encoding, values) {
             (ColumnEncoding::Numeric { scale, missing }, ColumnValues::Numeric(values)) => {

@@ -1,25 +1,78 @@
-//! What can be wrong with a file. Every message starts with the file, then says what, where, and what to do.
+//! What can be wrong with a file. Every message starts with the file, then says what is wrong, and where.
 //!
-//! Rows are counted from 1 below the header. The cause of an error is part of its message and is therefore not
-//! also given by `source()`: printing the chain would say it twice.
+//! Rows are counted from 1 below the header. The cause of an error is given by `source()` alone, so that printing the
+//! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
-use std::fmt::Display;
+use mnar::Remedy;
+use parquet::errors::ParquetError;
+use std::fmt;
 use std::io;
 use std::path::Path;
+
+/// What someone else's decoder said.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a column is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ColumnRole {
+    /// A label or the fold of a row.
+    Label,
+    /// The probability of a class.
+    Probability,
+    /// A feature that has to be a number without gaps.
+    Number,
+    /// A feature of a data set: numbers or names, with gaps.
+    Feature,
+    /// A feature of a trained model, which has to be what it was in training.
+    Learnt,
+}
+
+impl ColumnRole {
+    /// What makes a value fit for this role.
+    fn advice(self) -> &'static str {
+        match self {
+            ColumnRole::Label => "write the column as text",
+            ColumnRole::Probability => "every row, labelled or not, needs a probability from 0 to 1 for every class",
+            ColumnRole::Number => "choose the numeric columns to use, or write this one as numbers",
+            ColumnRole::Feature => "write it as one of these, or leave it out",
+            ColumnRole::Learnt => "it must be as it was in training",
+        }
+    }
+
+    /// What to do about a missing value.
+    fn advice_missing(self) -> &'static str {
+        match self {
+            ColumnRole::Number => "fill it in, drop the row, or choose columns without gaps",
+            other => other.advice(),
+        }
+    }
+}
+
+impl fmt::Display for ColumnRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ColumnRole::Label => "a label or fold",
+            ColumnRole::Probability => "a probability",
+            ColumnRole::Number | ColumnRole::Feature => "a feature",
+            ColumnRole::Learnt => "this feature",
+        })
+    }
+}
 
 /// The one error type of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// The operating system refused.
-    #[error("{path}: cannot be {action}: {cause}")]
+    #[error("{path}: cannot be {action}")]
     Io {
         /// The file.
         path: String,
         /// What was tried: "opened", "read", "written".
         action: &'static str,
         /// What the system said.
-        cause: io::Error,
+        source: io::Error,
     },
     /// No bytes at all.
     #[error("{path}: the file is empty; a header with the column names and at least one row are needed")]
@@ -63,7 +116,7 @@ pub enum DataError {
     },
     /// No column starts with the prefix of probabilities.
     #[error(
-        "{path}: no column starts with `{prefix}`; one column `{prefix}<class>` a class is needed, and `--proba PREFIX` chooses another prefix; the columns are {columns}"
+        "{path}: no column starts with `{prefix}`; one column `{prefix}<class>` per class is needed; the columns are {columns}"
     )]
     NoClassColumns {
         /// The file.
@@ -74,7 +127,7 @@ pub enum DataError {
         columns: String,
     },
     /// A column is the bare prefix, so its class has no name.
-    #[error("{path}: column `{column}` names no class: nothing follows the prefix; rename the column")]
+    #[error("{path}: column `{column}` does not name a class: nothing follows the prefix; rename the column")]
     UnnamedClass {
         /// The file.
         path: String,
@@ -122,7 +175,7 @@ pub enum DataError {
         row: usize,
     },
     /// Text where a number should be.
-    #[error("{path}: row {row}, column `{column}`: `{value}` is not a number; {advice}")]
+    #[error("{path}: row {row}, column `{column}`: `{}` is not a number; {}", shorten(.value, SHOWN), .role.advice())]
     NotANumber {
         /// The file.
         path: String,
@@ -132,11 +185,11 @@ pub enum DataError {
         column: String,
         /// The text found.
         value: String,
-        /// What to do next.
-        advice: &'static str,
+        /// What the column is read as.
+        role: ColumnRole,
     },
     /// Nothing where a number should be.
-    #[error("{path}: row {row}, column `{column}`: the value is missing; {advice}")]
+    #[error("{path}: row {row}, column `{column}`: the value is missing; {}", .role.advice_missing())]
     MissingValue {
         /// The file.
         path: String,
@@ -144,8 +197,8 @@ pub enum DataError {
         row: usize,
         /// The column.
         column: String,
-        /// What to do next.
-        advice: &'static str,
+        /// What the column is read as.
+        role: ColumnRole,
     },
     /// A feature is infinite.
     #[error("{path}: row {row}, column `{column}`: the value is {value}; features must be finite numbers")]
@@ -159,8 +212,8 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
-    /// A column of a Parquet file has a type that does not fit its role.
-    #[error("{path}: column `{column}` has type {found}, but {role} must be {expected}; {advice}")]
+    /// A column has a type that does not fit its role.
+    #[error("{path}: column `{column}` has type {found}, but {role} must be {expected}; {}", .role.advice())]
     ColumnType {
         /// The file.
         path: String,
@@ -168,16 +221,15 @@ pub enum DataError {
         column: String,
         /// Its type.
         found: String,
-        /// What it should serve as.
-        role: &'static str,
+        /// What it is read as.
+        role: ColumnRole,
         /// The types that would do.
         expected: &'static str,
-        /// What to do next.
-        advice: &'static str,
     },
     /// A label that belongs to no probability column.
     #[error(
-        "{path}: row {row}: label `{label}` is not among the classes of the probability columns ({classes}); if it stands for a missing label, say so with `--missing {label}`"
+        "{path}: row {row}: label `{}` is not among the classes of the probability columns ({classes}); does it stand for a missing label?",
+        shorten(.label, SHOWN)
     )]
     UnknownLabel {
         /// The file.
@@ -202,12 +254,28 @@ pub enum DataError {
         column: String,
     },
     /// The bytes are not Parquet, or are damaged.
-    #[error("{path}: not a readable Parquet file: {cause}")]
+    #[error("{path}: not a readable Parquet file")]
     Parquet {
         /// The file.
         path: String,
         /// What the decoder said.
-        cause: String,
+        source: Cause,
+    },
+    /// A Parquet file is compressed in a way that is not supported.
+    #[error(
+        "{path}: the file is compressed with {codec}, which cannot be read; write it again with snappy, zstd, gzip or lz4, or without compression"
+    )]
+    Codec {
+        /// The file.
+        path: String,
+        /// The name of the codec.
+        codec: String,
+    },
+    /// Batches of a table in memory do not fit its schema.
+    #[error("{path}: the record batches do not all have the columns of the schema")]
+    Batches {
+        /// The table.
+        path: String,
     },
     /// The file was replaced between two passes over it.
     #[error("{path}: the file changed while it was being read; run again on a file that stays as it is")]
@@ -256,16 +324,16 @@ pub enum DataError {
         to: &'static str,
     },
     /// Not an MNIST idx file, or a damaged one.
-    #[error("{path}: not a readable idx file: {cause}")]
+    #[error("{path}: not a readable idx file: {what}")]
     Idx {
         /// The file.
         path: String,
         /// What is wrong.
-        cause: String,
+        what: String,
     },
     /// No column was named to hold the labels.
     #[error(
-        "{path}: which column holds the labels? Name it with `--label COLUMN`, or give the labels in a file of their own with `--labels FILE`; the columns are {columns}"
+        "{path}: which column holds the labels? Name it, or give the labels in a file of their own; the columns are {columns}"
     )]
     NoLabelColumn {
         /// The file.
@@ -274,7 +342,7 @@ pub enum DataError {
         columns: String,
     },
     /// The inputs come without labels.
-    #[error("{path}: {what}; give the labels in a file of their own with `--labels FILE`")]
+    #[error("{path}: {what}; give the labels in a file of their own")]
     NoLabelsInside {
         /// The file or folder.
         path: String,
@@ -283,7 +351,7 @@ pub enum DataError {
     },
     /// A label column is named for something that has no columns.
     #[error(
-        "{path}: {kind} has no column `{label}`: its labels are its own; leave out `--label`, or name a table of labels with `--labels FILE` too"
+        "{path}: {kind} has no column `{label}`: it comes with its own labels; to replace them, give a table of labels too"
     )]
     LabelNotAColumn {
         /// The file or folder.
@@ -293,8 +361,8 @@ pub enum DataError {
         /// The label asked for.
         label: String,
     },
-    /// What has no columns has no column of names.
-    #[error("{path}: {kind} has no column `{id}`: only the rows of a table can be named by one; leave out `--id`")]
+    /// A column of row names is asked for where there are no columns.
+    #[error("{path}: {kind} has no column `{id}`: only the rows of a table can be named by a column")]
     IdNotAColumn {
         /// The file or folder.
         path: String,
@@ -305,7 +373,7 @@ pub enum DataError {
     },
     /// The labels are not as many as the rows.
     #[error(
-        "{path}: there are {found} labels for the {expected} rows of {inputs}; one label a row is needed, blank where it is missing"
+        "{path}: there are {found} labels for the {expected} rows of {inputs}; one label per row is needed, blank where it is missing"
     )]
     LabelCount {
         /// Where the labels are.
@@ -331,7 +399,8 @@ pub enum DataError {
     },
     /// Text in a column of numbers.
     #[error(
-        "{path}: row {row}, column `{column}`: `{value}` is not a number, though nearly all values of the column are; mend it, say that it stands for a missing value with `--missing {value}`, or take all values of the column for names with `--categorical {column}`"
+        "{path}: row {row}, column `{column}`: `{}` is not a number, though nearly all values of the column are; correct it, read it as a missing value, or read the whole column as names",
+        shorten(.value, SHOWN)
     )]
     MixedColumn {
         /// The file.
@@ -345,7 +414,7 @@ pub enum DataError {
     },
     /// A column of names in which hardly any name comes twice, or one of very many names.
     #[error(
-        "{path}: column `{column}` has {levels} different values in {rows} rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore {column}`, or have it written beside every prediction with `--id {column}`"
+        "{path}: column `{column}` has {levels} different values in {rows} rows, like identifiers or free text, so nothing can be learnt from it; leave it out, or let it name the rows"
     )]
     TooManyLevels {
         /// The file.
@@ -359,7 +428,7 @@ pub enum DataError {
     },
     /// A feature is too large for the precision in which features are kept.
     #[error(
-        "{path}: row {row}, column `{column}`: the value is {value:e}, but features must be below 3.4e38; divide the column by a constant, or leave it out with `--ignore {column}`"
+        "{path}: row {row}, column `{column}`: the value is {value:e}, but features must be below 3.4e38; divide the column by a constant, or leave it out"
     )]
     TooLarge {
         /// The file.
@@ -373,7 +442,7 @@ pub enum DataError {
     },
     /// A feature varies too little around too large a value for the precision in which features are kept.
     #[error(
-        "{path}: column `{column}` varies by {sd:.3e} around {mean:.9e}, which seven digits do not show; subtract a constant from it, or leave it out with `--ignore {column}`"
+        "{path}: column `{column}` varies by {sd:.3e} around {mean:.9e}, which seven digits do not show; subtract a constant from it, or leave it out"
     )]
     TooFine {
         /// The file.
@@ -395,7 +464,7 @@ pub enum DataError {
     },
     /// The lists of a column differ in length.
     #[error(
-        "{path}: row {row}, column `{column}`: a list of {found} numbers, where the others have {expected}; all lists must be of one length"
+        "{path}: row {row}, column `{column}`: a list of {found} numbers, where the others have {expected}; all lists must have the same length"
     )]
     ListLength {
         /// The file.
@@ -410,12 +479,12 @@ pub enum DataError {
         expected: usize,
     },
     /// Not a numpy array, or a damaged one.
-    #[error("{path}: not a readable numpy array: {cause}")]
+    #[error("{path}: not a readable numpy array: {what}")]
     Npy {
         /// The file, with the name of the array where it holds several.
         path: String,
         /// What is wrong, and what to do.
-        cause: String,
+        what: String,
     },
     /// A numpy array of a type or shape that does not fit its role.
     #[error("{path}: the array is {found}, but {expected}")]
@@ -428,12 +497,12 @@ pub enum DataError {
         expected: String,
     },
     /// Not an archive of numpy arrays, or a damaged one.
-    #[error("{path}: not a readable .npz file: {cause}")]
+    #[error("{path}: not a readable .npz file")]
     Npz {
         /// The file.
         path: String,
         /// What is wrong.
-        cause: String,
+        source: Cause,
     },
     /// An archive lacks an array.
     #[error("{path}: there is no array {wanted} (the arrays are {keys})")]
@@ -445,7 +514,7 @@ pub enum DataError {
         /// The arrays there are.
         keys: String,
     },
-    /// A label in a numpy array is no whole number.
+    /// A label in a numpy array is not a whole number.
     #[error(
         "{path}: row {row}: label {value} is not a whole number; number the classes from 0, with -1 for a missing label"
     )]
@@ -468,24 +537,24 @@ pub enum DataError {
         has: String,
     },
     /// Not a CIFAR-10 file, or a damaged one.
-    #[error("{path}: not a readable CIFAR-10 file: {cause}")]
+    #[error("{path}: not a readable CIFAR-10 file: {what}")]
     Cifar {
         /// The file.
         path: String,
         /// What is wrong.
-        cause: String,
+        what: String,
     },
     /// An image that cannot be decoded.
-    #[error("{path}: not a readable image: {cause}")]
+    #[error("{path}: not a readable image")]
     Image {
         /// The file.
         path: String,
         /// What the decoder said.
-        cause: String,
+        source: Cause,
     },
     /// Two images of different sizes.
     #[error(
-        "{second} is {second_size} pixels but {first} is {first_size}; all images must be of one size: `--resize HEIGHTxWIDTH` makes them so"
+        "{second} is {second_size} pixels but {first} is {first_size}; all images must have the same size, or be resized to one"
     )]
     ImageSizes {
         /// An image.
@@ -525,28 +594,117 @@ pub enum DataError {
         /// What is needed, with its verb.
         expected: &'static str,
     },
-    /// The rows were read, but make no sense together.
-    #[error("{path}: {cause}")]
+    /// A probability is not a number from 0 to 1.
+    #[error(
+        "{path}: row {row}: the probability of class `{class}` is {value}; probabilities must be numbers from 0 to 1"
+    )]
+    NotAProbability {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The name of the class.
+        class: String,
+        /// The value.
+        value: f64,
+    },
+    /// The rows were read, but the statistics cannot use them.
+    #[error("{path}: cannot be used")]
     Core {
         /// The file.
         path: String,
         /// What the statistics crate said.
-        cause: mnar::Error,
+        source: mnar::Error,
     },
 }
 
+/// Characters of a value that a message shows: an unclosed quote can make one value of a whole file.
+const SHOWN: usize = 60;
+
 impl DataError {
-    pub(crate) fn io(path: &str, action: &'static str, cause: io::Error) -> Self {
-        DataError::Io { path: path.to_owned(), action, cause }
+    /// What the user could do about the error, as options and their values.
+    ///
+    /// ```
+    /// use mnar::Remedy;
+    /// use mnar_data::{PredictionColumns, predictions_from_csv};
+    /// let csv = "label,p_cat,p_dog\ncat,0.9,0.1\n?,0.3,0.7\ndog,0.2,0.8\n";
+    /// let error = predictions_from_csv(csv.as_bytes(), &PredictionColumns::new("label"), "pets.csv").unwrap_err();
+    /// assert_eq!(error.remedies(), [Remedy::set("missing", "?")]);
+    /// ```
+    pub fn remedies(&self) -> Vec<Remedy> {
+        // What a message has to shorten is free text or a damaged file, not a value to be named.
+        let named = |option, value: &String| (value.chars().count() <= SHOWN).then(|| Remedy::set(option, value));
+        match self {
+            DataError::NoClassColumns { .. } => vec![Remedy::set("proba", "PREFIX")],
+            DataError::UnknownLabel { label, .. } => named("missing", label).into_iter().collect(),
+            DataError::NotANumber { role: ColumnRole::Number, .. }
+            | DataError::MissingValue { role: ColumnRole::Number, .. }
+            | DataError::ColumnType { role: ColumnRole::Number, .. } => vec![Remedy::set("features", "COLUMNS")],
+            DataError::ColumnType { role: ColumnRole::Feature, column, .. }
+            | DataError::TooLarge { column, .. }
+            | DataError::TooFine { column, .. } => vec![Remedy::set("ignore", column)],
+            DataError::TooManyLevels { column, .. } => vec![Remedy::set("ignore", column), Remedy::set("id", column)],
+            DataError::MixedColumn { column, value, .. } => {
+                named("missing", value).into_iter().chain([Remedy::set("categorical", column)]).collect()
+            }
+            DataError::NoLabelColumn { .. } => vec![Remedy::set("label", "COLUMN"), Remedy::set("labels", "FILE")],
+            DataError::NoLabelsInside { .. } => vec![Remedy::set("labels", "FILE")],
+            DataError::LabelNotAColumn { .. } => vec![Remedy::unset("label"), Remedy::set("labels", "FILE")],
+            DataError::IdNotAColumn { .. } => vec![Remedy::unset("id")],
+            DataError::ImageSizes { .. } => vec![Remedy::set("resize", "HEIGHTxWIDTH")],
+            _ => Vec::new(),
+        }
     }
 
-    pub(crate) fn core(path: &str, cause: mnar::Error) -> Self {
-        DataError::Core { path: path.to_owned(), cause }
+    pub(crate) fn io(path: &str, action: &'static str, source: io::Error) -> Self {
+        DataError::Io { path: path.to_owned(), action, source }
     }
 
-    pub(crate) fn parquet(path: &str, cause: impl Display) -> Self {
-        DataError::Parquet { path: path.to_owned(), cause: shorten(&cause.to_string(), 300) }
+    pub(crate) fn core(path: &str, source: mnar::Error) -> Self {
+        DataError::Core { path: path.to_owned(), source }
     }
+
+    /// An error of the checks of probabilities, which know classes by their number from 1, with the name of the class.
+    pub(crate) fn posterior(path: &str, source: mnar::Error, classes: &[String]) -> Self {
+        match source {
+            mnar::Error::NotAProbability { row, class, value } => {
+                let index = class.parse::<usize>().ok().map(|number| number.wrapping_sub(1));
+                let class = index.and_then(|k| classes.get(k)).cloned().unwrap_or(class);
+                DataError::NotAProbability { path: path.to_owned(), row, class, value }
+            }
+            other => Self::core(path, other),
+        }
+    }
+
+    pub(crate) fn parquet(path: &str, cause: impl fmt::Display) -> Self {
+        DataError::Parquet { path: path.to_owned(), source: said(cause) }
+    }
+
+    /// An error in writing Parquet; what the system said is dug out, so that a closed pipe is seen as one.
+    pub(crate) fn parquet_written(path: &str, error: ParquetError) -> Self {
+        let source = match error {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => *source,
+                Err(other) => io::Error::other(other),
+            },
+            other => io::Error::other(other),
+        };
+        Self::io(path, "written", source)
+    }
+
+    /// An error in writing CSV; what the system said is dug out, so that a closed pipe is seen as one.
+    pub(crate) fn csv(path: &str, action: &'static str, error: csv::Error) -> Self {
+        let source = match error.into_kind() {
+            csv::ErrorKind::Io(source) => source,
+            other => io::Error::other(format!("{other:?}")),
+        };
+        Self::io(path, action, source)
+    }
+}
+
+/// The words of a decoder, which may quote a whole damaged file.
+pub(crate) fn said(cause: impl fmt::Display) -> Cause {
+    shorten(&cause.to_string(), 300).into()
 }
 
 /// The name of a file in messages.
@@ -554,7 +712,7 @@ pub(crate) fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A value for a message: an unclosed quote can make one value of a whole file.
+/// The first `most` characters of a value.
 pub(crate) fn shorten(value: &str, most: usize) -> String {
     match value.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &value[..end]),
@@ -564,8 +722,8 @@ pub(crate) fn shorten(value: &str, most: usize) -> String {
 
 /// Names for a message: all of them when few, the first dozen otherwise.
 pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 12;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| shorten(name.as_ref(), 60)).collect();
+    const MOST: usize = 12;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| shorten(name.as_ref(), SHOWN)).collect();
     let shown = shown.join(", ");
-    if names.len() > SHOWN { format!("{shown}, and {} more", names.len() - SHOWN) } else { shown }
+    if names.len() > MOST { format!("{shown}, and {} more", names.len() - MOST) } else { shown }
 }

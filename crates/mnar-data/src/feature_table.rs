@@ -1,6 +1,6 @@
 //! Features as they stand in a file, each column numbers or names; either may be missing.
 
-use crate::error::{DataError, shorten};
+use crate::error::{ColumnRole, DataError};
 use crate::values::{Missing, settle};
 use mnar::Labels;
 use ndarray::ArrayView2;
@@ -231,15 +231,9 @@ impl ColumnBuilder {
     }
 
     fn not_a_number(&self, text: &str, place: &Place<'_>) -> DataError {
-        let (path, column, value) = (place.path.to_owned(), self.name.clone(), shorten(text, 60));
+        let (path, column, value) = (place.path.to_owned(), self.name.clone(), text.to_owned());
         match self.wanted {
-            Wanted::Numeric => DataError::NotANumber {
-                path,
-                row: place.row,
-                column,
-                value,
-                advice: "the model was trained on numbers in this column",
-            },
+            Wanted::Numeric => DataError::NotANumber { path, row: place.row, column, value, role: ColumnRole::Learnt },
             _ => DataError::MixedColumn { path, row: place.row, column, value },
         }
     }
@@ -403,7 +397,7 @@ impl Texts {
             if let Some(code) = odd.filter(|_| 10 * self.numbers >= 9 * levels) {
                 let text = self.index.iter().find(|(_, other)| **other as usize == code).map_or("", |(text, _)| text);
                 let row = self.codes.iter().position(|&other| other as usize == code).map_or(0, |i| i + 1);
-                let (path, column, value) = (path.to_owned(), column.to_owned(), shorten(text, 60));
+                let (path, column, value) = (path.to_owned(), column.to_owned(), text.to_owned());
                 return Err(DataError::MixedColumn { path, row, column, value });
             }
             return Err(DataError::TooManyLevels { path: path.to_owned(), column: column.to_owned(), levels, rows });

@@ -1,15 +1,14 @@
 //! Tables of features, and of labels alone.
 
+use crate::arrow_table::Source;
 use crate::batch::{RowStack, Table};
-use crate::columns::{NumberRole, Selection, find, twice};
+use crate::columns::{Selection, find, twice};
 use crate::delimited::DelimitedTable;
-use crate::error::DataError;
-use crate::format::Input;
+use crate::error::{ColumnRole, DataError};
 use crate::values::{Interner, Missing};
 use mnar::Labels;
 use ndarray::Array2;
 use std::io::Read;
-use std::path::Path;
 
 /// Which columns are features.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,16 +33,15 @@ pub struct Features {
 }
 
 /// Reads a table of features with partly missing labels.
-pub fn read_features(
-    path: &Path,
+pub fn read_features<'a>(
+    source: impl Into<Source<'a>>,
     label: &str,
     features: &FeatureColumns,
     fold: Option<&str>,
     missing: &[String],
 ) -> Result<Features, DataError> {
-    let input = Input::open(path)?;
-    let shown = input.path.clone();
-    collect(input.into_table()?, label, features, fold, missing, &shown)
+    let source = source.into();
+    collect(source.into_table()?, label, features, fold, missing, &source.name())
 }
 
 /// Reads features from CSV text; `source_name` is what messages start with.
@@ -59,34 +57,15 @@ pub fn features_from_csv(
     collect(table, label, features, fold, missing, source_name)
 }
 
-/// Reads the named features of rows that need no labels: those to be predicted.
-pub fn read_unlabelled_features(path: &Path, names: &[String]) -> Result<Array2<f64>, DataError> {
-    let input = Input::open(path)?;
-    let shown = input.path.clone();
-    let table = input.into_table()?;
-    let chosen = choose(table.header(), &FeatureColumns::Named(names.to_vec()), &[], &shown)?;
-    let mut x = RowStack::new(names.len());
-    let selection = Selection { numbers: chosen, role: NumberRole::Feature, texts: Vec::new() };
-    for batch in table.batches(&selection)? {
-        let batch = batch?;
-        check_finite(&batch.numbers, batch.first_row, names, &shown)?;
-        x.push(&batch);
-    }
-    if x.rows() == 0 {
-        return Err(DataError::NoRows { path: shown });
-    }
-    Ok(x.into_array())
-}
-
 /// Reads the labels alone. All, some or none may be missing.
-pub fn read_labels(path: &Path, label: &str, missing: &[String]) -> Result<Labels, DataError> {
-    let input = Input::open(path)?;
-    let shown = input.path.clone();
-    let table = input.into_table()?;
+pub fn read_labels<'a>(source: impl Into<Source<'a>>, label: &str, missing: &[String]) -> Result<Labels, DataError> {
+    let source = source.into();
+    let shown = source.name();
+    let table = source.into_table()?;
     let column = find(table.header(), label, &shown)?;
     let missing = Missing::new(missing);
     let mut labels = Interner::default();
-    let selection = Selection { numbers: Vec::new(), role: NumberRole::Feature, texts: vec![column] };
+    let selection = Selection { numbers: Vec::new(), role: ColumnRole::Number, texts: vec![column] };
     for batch in table.batches(&selection)? {
         labels.extend(&batch?.texts[0], &missing);
     }
@@ -119,7 +98,7 @@ fn collect(
     let mut labels = Interner::default();
     let mut folds = fold.map(|name| (name, Interner::default()));
     let mut x = RowStack::new(names.len());
-    for batch in table.batches(&Selection { numbers, role: NumberRole::Feature, texts })? {
+    for batch in table.batches(&Selection { numbers, role: ColumnRole::Number, texts })? {
         let batch = batch?;
         labels.extend(&batch.texts[0], &missing);
         if let Some((_, folds)) = &mut folds {
@@ -172,7 +151,7 @@ fn check_finite(numbers: &[Vec<f64>], first_row: usize, names: &[String], path: 
         if let Some(i) = values.iter().position(|value| !value.is_finite()) {
             let (path, row, column) = (path.to_owned(), first_row + i + 1, name.clone());
             return Err(if values[i].is_nan() {
-                DataError::MissingValue { path, row, column, advice: NumberRole::Feature.advice_missing() }
+                DataError::MissingValue { path, row, column, role: ColumnRole::Number }
             } else {
                 DataError::Infinite { path, row, column, value: values[i] }
             });

@@ -97,7 +97,7 @@ struct Opened {
 impl Opened {
     fn new(path: &Path) -> Result<Self, (&'static str, io::Error)> {
         if path.is_dir() {
-            let what = "it is a folder, and a table is one CSV or Parquet file; folders of images are for `mnar fit`";
+            let what = "it is a folder, and a table is one CSV or Parquet file";
             return Err(("read", io::Error::new(io::ErrorKind::IsADirectory, what)));
         }
         let mut file = File::open(path).map_err(|error| ("opened", error))?;

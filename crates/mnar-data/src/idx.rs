@@ -50,7 +50,7 @@ fn read<const D: usize>(
     what: &str,
     path: &str,
 ) -> Result<([usize; D], Vec<u8>), DataError> {
-    let bad = |cause: String| DataError::Idx { path: path.to_owned(), cause };
+    let bad = |what: String| DataError::Idx { path: path.to_owned(), what };
     let mut word = || {
         let mut bytes = [0; 4];
         match reader.read_exact(&mut bytes) {

@@ -191,7 +191,7 @@ pub(crate) const ADVICE: &str =
     "png, jpeg and bmp are read, from one folder a class and a folder `unlabelled` for the rest";
 
 fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded, DataError> {
-    let bad = |cause: String| DataError::Image { path: show(path), cause };
+    let bad = |cause: String| DataError::Image { path: show(path), source: cause.into() };
     fenced(bad, || {
         let failed = |error: &dyn std::fmt::Display| bad(shorten(&error.to_string(), 200));
         // The content says what an image is: a jpeg may well be called `.png`.

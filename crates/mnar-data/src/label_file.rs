@@ -1,8 +1,8 @@
 //! Labels in a file of their own.
 
-use crate::columns::{NumberRole, Selection, find, twice};
+use crate::columns::{Selection, find, twice};
 use crate::dataset::is_npy;
-use crate::error::{DataError, list, show};
+use crate::error::{ColumnRole, DataError, list, show};
 use crate::format::{Format, Input, open_maybe_gzipped};
 use crate::npy::Npy;
 use crate::row_names::{FILE, RowNames};
@@ -48,7 +48,7 @@ pub(crate) fn read(
         let texts = std::iter::once(column).chain(file).collect();
         let missing = Missing::new(missing);
         let mut files = Vec::new();
-        for batch in table.batches(&Selection { numbers: Vec::new(), role: NumberRole::Feature, texts })? {
+        for batch in table.batches(&Selection { numbers: Vec::new(), role: ColumnRole::Number, texts })? {
             let batch = batch?;
             labels.extend(&batch.texts[0], &missing);
             if let Some(names) = batch.texts.get(1) {

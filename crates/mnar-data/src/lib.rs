@@ -1,4 +1,4 @@
-//! Reads partly labelled data for `mnar`: predictions (labels with one probability a class) and features, from
+//! Reads partly labelled data for `mnar`: predictions (labels with one probability per class) and features, from
 //! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
 //! [`read_dataset`]; writes tables that appear whole or not at all; carries two small samples.
 //!
@@ -12,6 +12,8 @@
 //! # Ok::<(), mnar_data::DataError>(())
 //! ```
 
+mod arrays;
+mod arrow_table;
 mod atomic;
 mod batch;
 mod cifar;
@@ -33,6 +35,7 @@ mod mnist;
 mod npy;
 mod npz;
 mod parquet_table;
+mod parquet_types;
 mod predictions;
 mod row_names;
 pub mod samples;
@@ -41,13 +44,14 @@ mod table_reader;
 mod values;
 mod write;
 
+pub use arrow_table::{ArrowTable, Source};
 pub use atomic::AtomicFile;
 pub use columns::PredictionColumns;
 pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};
 pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
-pub use error::DataError;
+pub use error::{Cause, ColumnRole, DataError};
 pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
-pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels, read_unlabelled_features};
+pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels};
 pub use images::{ImageShape, Images};
 pub use mask::mask_labels;
 pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};

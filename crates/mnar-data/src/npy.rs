@@ -39,7 +39,7 @@ pub(crate) struct Npy<R> {
 
 impl<R: Read> Npy<R> {
     pub(crate) fn open(mut reader: R, path: &str) -> Result<Self, DataError> {
-        let bad = |cause: &str| DataError::Npy { path: path.to_owned(), cause: cause.to_owned() };
+        let bad = |what: &str| DataError::Npy { path: path.to_owned(), what: what.to_owned() };
         let mut preamble = [0; 8];
         fill(&mut reader, &mut preamble, path)?;
         if &preamble[..6] != b"\x93NUMPY" {
@@ -85,7 +85,7 @@ impl<R: Read> Npy<R> {
     /// The bytes that the elements take.
     fn expected_bytes(&self, element: Element) -> Result<usize, DataError> {
         self.shape.iter().try_fold(element.bytes(), |product, &size| product.checked_mul(size)).ok_or_else(|| {
-            DataError::Npy { path: self.path.clone(), cause: "its header claims more than fits any machine".into() }
+            DataError::Npy { path: self.path.clone(), what: "its header claims more than fits any machine".into() }
         })
     }
 
@@ -196,7 +196,7 @@ impl<R: Read> Npy<R> {
         let mut more = [0; 1];
         match self.reader.read(&mut more) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(DataError::Npy { path: self.path, cause: "more bytes follow than its header claims".into() }),
+            Ok(_) => Err(DataError::Npy { path: self.path, what: "more bytes follow than its header claims".into() }),
             Err(error) => Err(read_error(error, &self.path)),
         }
     }
@@ -229,14 +229,14 @@ fn read_error(error: std::io::Error, path: &str) -> DataError {
         std::io::ErrorKind::UnexpectedEof => truncated(path),
         // What the archive's decoder says of damage.
         std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Other => {
-            DataError::Npy { path: path.to_owned(), cause: format!("it is damaged ({error}); download it again") }
+            DataError::Npy { path: path.to_owned(), what: format!("it is damaged ({error}); download it again") }
         }
         _ => DataError::io(path, "read", error),
     }
 }
 
 fn truncated(path: &str) -> DataError {
-    DataError::Npy { path: path.to_owned(), cause: "it ends before its last element; download it again".into() }
+    DataError::Npy { path: path.to_owned(), what: "it ends before its last element; download it again".into() }
 }
 
 /// The type, whether columns come one after the other, and the shape, of a header such as

@@ -1,7 +1,7 @@
 //! Archives of numpy arrays, as MedMNIST has them: `train_images`, `train_labels`, and so on.
 
 use crate::dataset::{Inputs, Split};
-use crate::error::{DataError, list, shorten, show};
+use crate::error::{DataError, list, said, show};
 use crate::guard::fenced;
 use crate::npy::{ArrayInputs, Npy};
 use crate::values::Interner;
@@ -25,7 +25,7 @@ pub(crate) fn read(
     training: bool,
 ) -> Result<(Inputs, Option<Interner>), DataError> {
     let shown = show(path);
-    let damaged = |cause| DataError::Npz { path: shown.clone(), cause };
+    let damaged = |cause: String| DataError::Npz { path: shown.clone(), source: cause.into() };
     fenced(damaged, || Npz::open(path)?.read(split, labels, training))
 }
 
@@ -45,12 +45,12 @@ impl Npz {
         let shown = show(path);
         let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
         let archive = ZipArchive::new(BufReader::with_capacity(1 << 16, file))
-            .map_err(|error| DataError::Npz { path: shown.clone(), cause: shorten(&error.to_string(), 300) })?;
+            .map_err(|error| DataError::Npz { path: shown.clone(), source: said(error) })?;
         let mut keys: Vec<String> =
             archive.file_names().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect();
         keys.sort_unstable();
         if keys.is_empty() {
-            return Err(DataError::Npz { path: shown, cause: "it holds no numpy arrays".into() });
+            return Err(DataError::Npz { path: shown, source: "it holds no numpy arrays".into() });
         }
         Ok(Self { archive, keys, path: shown })
     }
@@ -72,7 +72,7 @@ impl Npz {
         let file = self
             .archive
             .by_name(&name)
-            .map_err(|error| DataError::Npz { path: self.path.clone(), cause: format!("{name}: {error}") })?;
+            .map_err(|error| DataError::Npz { path: self.path.clone(), source: format!("{name}: {error}").into() })?;
         Npy::open(file, &format!("{}, array `{key}`", self.path))
     }
 

@@ -1,32 +1,54 @@
 //! Parquet files, a batch of rows and the needed columns at a time.
+//!
+//! Columns are decoded page by page into Arrow arrays, by way of Parquet's own column readers: its Arrow reader would
+//! bring in Arrow's compute kernels, which take longer to compile than all else here.
 
-use crate::batch::{Batch, Batches, Table, batch_rows};
-use crate::columns::{NumberRole, Selection, check_distinct};
+use crate::arrays::{Arrays, Spelling, TypedTable, batches};
+use crate::batch::{Batches, Table};
+use crate::columns::{Selection, check_distinct};
 use crate::error::DataError;
 use crate::guard::guarded;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, LargeStringArray};
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::DataType;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+use crate::parquet_types::{Levels, column_type};
+use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    LargeBinaryArray, LargeListArray, LargeStringArray, NullArray, PrimitiveArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
 };
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_schema::{DataType, Field};
+use parquet::basic::{Compression, Type as Physical};
+use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
+use parquet::data_type::{
+    AsBytes, BoolType, ByteArrayType, DataType as ParquetType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
+    Int64Type,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::sync::Arc;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable<R> {
     input: R,
-    footer: ParquetFooter,
+    footer: Arc<ParquetFooter>,
 }
 
 /// The footer apart from the file, to walk over the same file again without parsing it anew.
-#[derive(Clone)]
 pub(crate) struct ParquetFooter {
-    metadata: ArrowReaderMetadata,
+    pub(crate) metadata: ParquetMetaData,
+    pub(crate) columns: Vec<RootColumn>,
     header: Vec<String>,
-    path: String,
+    pub(crate) path: String,
+}
+
+/// A column of the table, which may consist of several columns of the file.
+pub(crate) struct RootColumn {
+    pub(crate) data_type: DataType,
+    /// How values are put together; the first column of the file is `leaf`.
+    levels: Levels,
+    pub(crate) leaf: usize,
 }
 
 impl<R: ChunkReader + 'static> ParquetTable<R> {
@@ -34,27 +56,119 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         if input.len() == 0 {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        // The types of the Parquet schema itself will do: what Arrow adds (dictionaries, views, large offsets)
-        // says how a writer held the same values in memory.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = guarded(path, || {
-            ArrowReaderMetadata::load(&input, options).map_err(|error| DataError::parquet(path, error))
+        let footer = guarded(path, || {
+            let metadata = ParquetMetaDataReader::new()
+                .parse_and_finish(&input)
+                .map_err(|error| DataError::parquet(path, error))?;
+            ParquetFooter::new(metadata, path)
         })?;
-        let header: Vec<String> =
-            metadata.schema().fields().iter().map(|field| field.name().trim().to_owned()).collect();
-        check_distinct(&header, path)?;
-        Ok(Self { input, footer: ParquetFooter { metadata, header, path: path.to_owned() } })
+        check_distinct(&footer.header, path)?;
+        Ok(Self { input, footer: Arc::new(footer) })
     }
 
-    pub(crate) fn footer(&self) -> &ParquetFooter {
+    /// The same file once more, as `input`.
+    pub(crate) fn again(input: R, footer: Arc<ParquetFooter>) -> Self {
+        Self { input, footer }
+    }
+
+    pub(crate) fn footer(&self) -> &Arc<ParquetFooter> {
         &self.footer
     }
 
-    /// Starts to read the columns at `wanted`, which ascend, with nulls and in the types of the file.
-    pub(crate) fn arrays(self, wanted: &[usize], batch_rows: usize) -> Result<ParquetArrays, DataError> {
-        let Self { input, footer } = self;
-        let reader = footer.reader(input, wanted, batch_rows)?;
-        Ok(ParquetArrays { reader, path: footer.path })
+    pub(crate) fn into_parts(self) -> (R, Arc<ParquetFooter>) {
+        (self.input, self.footer)
+    }
+}
+
+impl ParquetFooter {
+    fn new(metadata: ParquetMetaData, path: &str) -> Result<Self, DataError> {
+        let schema = metadata.file_metadata().schema_descr();
+        let mut columns = Vec::new();
+        let mut header = Vec::new();
+        let mut leaves = (0..schema.num_columns()).map(|leaf| schema.get_column_root_idx(leaf)).peekable();
+        let mut leaf = 0;
+        for (root, field) in schema.root_schema().get_fields().iter().enumerate() {
+            let (data_type, levels) = column_type(field).map_err(|what| DataError::parquet(path, what))?;
+            columns.push(RootColumn { data_type, levels, leaf });
+            header.push(field.name().trim().to_owned());
+            while leaves.next_if_eq(&root).is_some() {
+                leaf += 1;
+            }
+        }
+        Ok(Self { metadata, columns, header, path: path.to_owned() })
+    }
+
+    pub(crate) fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// The number of rows that the footer claims.
+    pub(crate) fn claimed_rows(&self) -> i64 {
+        self.metadata.file_metadata().num_rows()
+    }
+
+    /// Can the column be decompressed?
+    pub(crate) fn check_codec(&self, leaf: usize) -> Result<(), DataError> {
+        for group in self.metadata.row_groups() {
+            let codec = match group.columns().get(leaf).map(|column| column.compression()) {
+                Some(Compression::BROTLI(_)) => "brotli",
+                Some(Compression::LZO) => "lzo",
+                _ => continue,
+            };
+            return Err(DataError::Codec { path: self.path.clone(), codec: codec.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+impl<R: ChunkReader + Send + 'static> TypedTable for ParquetTable<R> {
+    fn header(&self) -> &[String] {
+        &self.footer.header
+    }
+
+    fn data_type(&self, column: usize) -> &DataType {
+        &self.footer.columns[column].data_type
+    }
+
+    fn spelling(&self) -> Spelling {
+        Spelling::Parquet
+    }
+
+    fn source_name(&self) -> &str {
+        &self.footer.path
+    }
+
+    fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
+        let Self { input, footer } = *self;
+        let input = Arc::new(input);
+        let mut columns = wanted
+            .iter()
+            .map(|&column| column_of(footer.clone(), input.clone(), column))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut done = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            if done {
+                return None;
+            }
+            let arrays = guarded(&footer.path, || {
+                let arrays = columns.iter_mut().map(|column| column.next(most)).collect::<Result<Vec<_>, _>>();
+                arrays.map_err(|error| DataError::parquet(&footer.path, error))
+            });
+            let rows = match &arrays {
+                Ok(arrays) => arrays.first().map_or(0, |array| array.len()),
+                // Nothing sensible follows an error.
+                Err(_) => 0,
+            };
+            done = rows == 0;
+            match arrays {
+                Ok(arrays) if arrays.iter().any(|array| array.len() != rows) => {
+                    done = true;
+                    Some(Err(DataError::parquet(&footer.path, "its columns differ in length")))
+                }
+                Ok(_) if rows == 0 => None,
+                other => Some(other),
+            }
+        })))
     }
 }
 
@@ -64,202 +178,286 @@ impl<R: ChunkReader + Send + 'static> Table for ParquetTable<R> {
     }
 
     fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
-        let Self { input, footer } = *self;
-        Ok(Box::new(footer.batches(input, selection)?))
+        batches(self, selection)
     }
 }
 
-impl ParquetFooter {
-    pub(crate) fn header(&self) -> &[String] {
-        &self.header
-    }
+/// A column being read, whatever its type.
+trait ColumnArrays: Send {
+    /// The next rows, at most `most`; none at the end.
+    fn next(&mut self, most: usize) -> Result<ArrayRef, ParquetError>;
+}
 
-    pub(crate) fn data_type(&self, column: usize) -> &DataType {
-        self.metadata.schema().field(column).data_type()
-    }
+type BoxedColumn = Box<dyn ColumnArrays>;
 
-    /// The number of rows that the footer claims.
-    pub(crate) fn claimed_rows(&self) -> i64 {
-        self.metadata.metadata().file_metadata().num_rows()
+fn column_of<R: ChunkReader + Send + 'static>(
+    footer: Arc<ParquetFooter>,
+    input: Arc<R>,
+    column: usize,
+) -> Result<BoxedColumn, DataError> {
+    fn boxed<T: ParquetType, R: ChunkReader + Send + 'static>(
+        footer: Arc<ParquetFooter>,
+        input: Arc<R>,
+        column: usize,
+        build: impl Fn(Vec<T::T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send + 'static,
+    ) -> BoxedColumn
+    where
+        T::T: Send,
+    {
+        let levels = footer.columns[column].levels;
+        let values = ColumnValues::<T, R>::new(footer, input, column);
+        Box::new(TypedColumn { values, levels, build: Box::new(build) })
     }
-
-    pub(crate) fn batches<R: ChunkReader + 'static>(
-        &self,
-        input: R,
-        selection: &Selection,
-    ) -> Result<ParquetBatches, DataError> {
-        let fields = self.metadata.schema().fields();
-        for &column in &selection.numbers {
-            self.check_number(column, fields[column].data_type(), selection.role)?;
+    let leaf = footer.columns[column].leaf;
+    footer.check_codec(leaf)?;
+    let physical = footer.metadata.file_metadata().schema_descr().column(leaf).physical_type();
+    // Lists are made of their numbers.
+    let value_type = match &footer.columns[column].data_type {
+        DataType::LargeList(item) => item.data_type().clone(),
+        other => other.clone(),
+    };
+    macro_rules! column {
+        ($parquet:ty, $build:expr) => {
+            boxed::<$parquet, R>(footer, input, column, $build)
+        };
+    }
+    macro_rules! integers {
+        ($parquet:ty, $array:ty, $native:ty) => {
+            column!($parquet, |values, nulls| {
+                // Narrower types are kept in the low bits.
+                let values: Vec<$native> = values.into_iter().map(|value| value as $native).collect();
+                Ok(Arc::new(<$array>::new(values.into(), nulls)))
+            })
+        };
+    }
+    macro_rules! decimals {
+        ($parquet:ty, $precision:expr, $scale:expr, $value:expr) => {{
+            let (precision, scale) = ($precision, $scale);
+            column!($parquet, move |values, nulls| {
+                let values: Vec<i128> = values.iter().map($value).collect();
+                let array = PrimitiveArray::<Decimal128Type>::new(values.into(), nulls);
+                Ok(Arc::new(array.with_precision_and_scale(precision, scale).map_err(general)?))
+            })
+        }};
+    }
+    macro_rules! wide_decimals {
+        ($parquet:ty, $precision:expr, $scale:expr) => {{
+            let (precision, scale) = ($precision, $scale);
+            column!($parquet, move |values, nulls| {
+                let values: Vec<i256> =
+                    values.iter().map(|value| i256::from_be_bytes(widened(value.as_bytes()))).collect();
+                let array = PrimitiveArray::<Decimal256Type>::new(values.into(), nulls);
+                Ok(Arc::new(array.with_precision_and_scale(precision, scale).map_err(general)?))
+            })
+        }};
+    }
+    macro_rules! blanks {
+        ($parquet:ty) => {
+            column!($parquet, |values, _| Ok(Arc::new(NullArray::new(values.len()))))
+        };
+    }
+    Ok(match (physical, value_type) {
+        (Physical::BOOLEAN, DataType::Boolean) => {
+            column!(BoolType, |values, nulls| Ok(Arc::new(BooleanArray::new(values.into(), nulls))))
         }
-        for &column in &selection.texts {
-            self.check_text(column, fields[column].data_type())?;
+        (Physical::INT32, DataType::Int8) => integers!(Int32Type, Int8Array, i8),
+        (Physical::INT32, DataType::Int16) => integers!(Int32Type, Int16Array, i16),
+        (Physical::INT32, DataType::UInt8) => integers!(Int32Type, UInt8Array, u8),
+        (Physical::INT32, DataType::UInt16) => integers!(Int32Type, UInt16Array, u16),
+        (Physical::INT32, DataType::UInt32) => integers!(Int32Type, UInt32Array, u32),
+        (Physical::INT32, DataType::Int32) => {
+            column!(Int32Type, |values, nulls| Ok(Arc::new(Int32Array::new(values.into(), nulls))))
         }
-        // Projected columns come in the order of the file, each once.
-        let mut wanted: Vec<usize> = selection.numbers.iter().chain(&selection.texts).copied().collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let reader = self.reader(input, &wanted, batch_rows(selection.numbers.len()))?;
-        let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
-        Ok(ParquetBatches {
-            reader,
-            header: self.header.clone(),
-            path: self.path.clone(),
-            role: selection.role,
-            numbers: selection.numbers.iter().map(|column| (*column, position(column))).collect(),
-            texts: selection.texts.iter().map(|column| (*column, position(column))).collect(),
-            rows: 0,
-            done: false,
-        })
-    }
-
-    fn reader<R: ChunkReader + 'static>(
-        &self,
-        input: R,
-        wanted: &[usize],
-        batch_rows: usize,
-    ) -> Result<ParquetRecordBatchReader, DataError> {
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.iter().copied());
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.metadata.clone())
-            .with_projection(mask)
-            .with_batch_size(batch_rows);
-        guarded(&self.path, || builder.build().map_err(|error| DataError::parquet(&self.path, error)))
-    }
-
-    fn check_number(&self, column: usize, found: &DataType, role: NumberRole) -> Result<(), DataError> {
-        if found.is_numeric() || matches!(found, DataType::Boolean | DataType::Null) {
-            return Ok(());
+        (Physical::INT64, DataType::UInt64) => integers!(Int64Type, UInt64Array, u64),
+        (Physical::INT64, DataType::Int64) => {
+            column!(Int64Type, |values, nulls| Ok(Arc::new(Int64Array::new(values.into(), nulls))))
         }
-        Err(DataError::ColumnType {
-            path: self.path.clone(),
-            column: self.header[column].clone(),
-            found: type_name(found),
-            role: role.noun(),
-            expected: "a number",
-            advice: role.advice_text(),
-        })
-    }
-
-    pub(crate) fn check_text(&self, column: usize, found: &DataType) -> Result<(), DataError> {
-        use DataType::*;
-        let is_text = matches!(found, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
-        if is_text || found.is_numeric() || matches!(found, Boolean | Null) {
-            return Ok(());
+        (Physical::FLOAT, DataType::Float32) => {
+            column!(FloatType, |values, nulls| Ok(Arc::new(Float32Array::new(values.into(), nulls))))
         }
-        Err(DataError::ColumnType {
-            path: self.path.clone(),
-            column: self.header[column].clone(),
-            found: type_name(found),
-            role: "a label or fold",
-            expected: "text, a whole number or a boolean",
-            advice: "write the column as text",
-        })
-    }
-}
-
-/// Columns as Arrow holds them, a batch of rows at a time.
-pub(crate) struct ParquetArrays {
-    reader: ParquetRecordBatchReader,
-    path: String,
-}
-
-impl ParquetArrays {
-    /// The next rows: one array a column, in the order of the file.
-    pub(crate) fn next_arrays(&mut self) -> Result<Option<Vec<ArrayRef>>, DataError> {
-        let (reader, path) = (&mut self.reader, &self.path);
-        let batch = guarded(path, || reader.next().transpose().map_err(|error| DataError::parquet(path, error)))?;
-        Ok(batch.map(|batch| batch.columns().to_vec()))
-    }
-}
-
-/// Batches of one pass over a file.
-pub(crate) struct ParquetBatches {
-    reader: ParquetRecordBatchReader,
-    header: Vec<String>,
-    path: String,
-    role: NumberRole,
-    /// Column of the file, column of the batch.
-    numbers: Vec<(usize, usize)>,
-    texts: Vec<(usize, usize)>,
-    rows: usize,
-    done: bool,
-}
-
-impl Iterator for ParquetBatches {
-    type Item = Result<Batch, DataError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
+        (Physical::DOUBLE, DataType::Float64) => {
+            column!(DoubleType, |values, nulls| Ok(Arc::new(Float64Array::new(values.into(), nulls))))
         }
-        let batch = self.read().transpose();
-        self.done = !matches!(batch, Some(Ok(_)));
-        batch
-    }
-}
-
-impl ParquetBatches {
-    fn read(&mut self) -> Result<Option<Batch>, DataError> {
-        let (reader, path) = (&mut self.reader, &self.path);
-        let batch = guarded(path, || reader.next().transpose().map_err(|error| DataError::parquet(path, error)))?;
-        let Some(batch) = batch else { return Ok(None) };
-        let first_row = self.rows;
-        let numbers = self
-            .numbers
-            .iter()
-            .map(|&(column, at)| self.numbers_of(batch.column(at), column))
-            .collect::<Result<Vec<_>, _>>()?;
-        let texts =
-            self.texts.iter().map(|&(_, at)| texts_of(batch.column(at), &self.path)).collect::<Result<Vec<_>, _>>()?;
-        self.rows += batch.num_rows();
-        Ok(Some(Batch { first_row, rows: batch.num_rows(), numbers, texts }))
-    }
-
-    fn numbers_of(&self, array: &ArrayRef, column: usize) -> Result<Vec<f64>, DataError> {
-        if let Some(row) = first_null(array) {
-            return Err(DataError::MissingValue {
-                path: self.path.clone(),
-                row: self.rows + row + 1,
-                column: self.header[column].clone(),
-                advice: self.role.advice_missing(),
-            });
+        (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Float16) => column!(FixedLenByteArrayType, |values, nulls| {
+            type Half = <Float16Type as ArrowPrimitiveType>::Native;
+            let value = |bytes: &[u8]| bytes.try_into().map_or(Half::NAN, Half::from_le_bytes);
+            let values: Vec<Half> = values.iter().map(|bytes| value(bytes.as_bytes())).collect();
+            Ok(Arc::new(PrimitiveArray::<Float16Type>::new(values.into(), nulls)))
+        }),
+        (Physical::INT32, DataType::Decimal128(precision, scale)) => {
+            decimals!(Int32Type, precision, scale, |&value| i128::from(value))
         }
-        let array = cast(array, &DataType::Float64, &self.path)?;
-        Ok(array.as_primitive::<Float64Type>().values().to_vec())
+        (Physical::INT64, DataType::Decimal128(precision, scale)) => {
+            decimals!(Int64Type, precision, scale, |&value| i128::from(value))
+        }
+        (Physical::BYTE_ARRAY, DataType::Decimal128(precision, scale)) => {
+            decimals!(ByteArrayType, precision, scale, |value| i128::from_be_bytes(widened(value.as_bytes())))
+        }
+        (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Decimal128(precision, scale)) => {
+            decimals!(FixedLenByteArrayType, precision, scale, |value| i128::from_be_bytes(widened(value.as_bytes())))
+        }
+        (Physical::BYTE_ARRAY, DataType::Decimal256(precision, scale)) => {
+            wide_decimals!(ByteArrayType, precision, scale)
+        }
+        (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Decimal256(precision, scale)) => {
+            wide_decimals!(FixedLenByteArrayType, precision, scale)
+        }
+        (Physical::BYTE_ARRAY, DataType::LargeUtf8) => column!(ByteArrayType, |values, nulls| {
+            let (offsets, bytes) = joined(values.iter().map(AsBytes::as_bytes))?;
+            Ok(Arc::new(LargeStringArray::try_new(offsets, bytes.into(), nulls).map_err(general)?))
+        }),
+        (Physical::BYTE_ARRAY, DataType::LargeBinary) => column!(ByteArrayType, |values, nulls| {
+            let (offsets, bytes) = joined(values.iter().map(AsBytes::as_bytes))?;
+            Ok(Arc::new(LargeBinaryArray::try_new(offsets, bytes.into(), nulls).map_err(general)?))
+        }),
+        (Physical::BOOLEAN, DataType::Null) => blanks!(BoolType),
+        (Physical::INT32, DataType::Null) => blanks!(Int32Type),
+        (Physical::INT64, DataType::Null) => blanks!(Int64Type),
+        (Physical::FLOAT, DataType::Null) => blanks!(FloatType),
+        (Physical::DOUBLE, DataType::Null) => blanks!(DoubleType),
+        (Physical::BYTE_ARRAY, DataType::Null) => blanks!(ByteArrayType),
+        (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Null) => blanks!(FixedLenByteArrayType),
+        (physical, found) => {
+            // Types are checked against their role first, so that only a damaged footer comes here.
+            let what = format!("a column of {physical} values claims the type {found}");
+            return Err(DataError::parquet(&footer.path, what));
+        }
+    })
+}
+
+fn general(error: impl std::fmt::Display) -> ParquetError {
+    ParquetError::General(error.to_string())
+}
+
+/// A number of the two's complement, highest byte first, with as many bytes as are needed.
+fn widened<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let sign = if bytes.first().is_some_and(|byte| *byte >= 0x80) { 0xff } else { 0 };
+    let mut wide = [sign; N];
+    let kept = bytes.len().min(N);
+    wide[N - kept..].copy_from_slice(&bytes[bytes.len() - kept..]);
+    wide
+}
+
+/// Texts one after the other, and where each starts.
+fn joined<'a>(values: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(OffsetBuffer<i64>, Vec<u8>), ParquetError> {
+    let mut bytes = Vec::with_capacity(values.clone().map(<[u8]>::len).sum());
+    let mut offsets = vec![0];
+    for value in values {
+        bytes.extend_from_slice(value);
+        offsets.push(i64::try_from(bytes.len()).map_err(general)?);
+    }
+    Ok((OffsetBuffer::new(offsets.into()), bytes))
+}
+
+/// Turns the values of a column, with a place for those that are missing, into an array.
+type Build<T> = Box<dyn Fn(Vec<T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send>;
+
+struct TypedColumn<T: ParquetType, R: ChunkReader> {
+    values: ColumnValues<T, R>,
+    levels: Levels,
+    build: Build<T::T>,
+}
+
+impl<T: ParquetType, R: ChunkReader + Send + 'static> ColumnArrays for TypedColumn<T, R> {
+    fn next(&mut self, most: usize) -> Result<ArrayRef, ParquetError> {
+        let rows = self.values.next(most)?;
+        match self.levels {
+            Levels::Flat => {
+                let (values, nulls) = spread(rows.values, &rows.definition, self.values.most_defined);
+                (self.build)(values, nulls)
+            }
+            Levels::List { present, element } => {
+                let mut offsets: Vec<i64> = Vec::with_capacity(most.min(rows.definition.len()) + 1);
+                let mut valid = Vec::with_capacity(offsets.capacity());
+                let mut elements = Vec::with_capacity(rows.definition.len());
+                for (&defined, &repeated) in rows.definition.iter().zip(&rows.repetition) {
+                    if repeated == 0 {
+                        offsets.push(i64::try_from(elements.len()).map_err(general)?);
+                        valid.push(defined >= present);
+                    }
+                    if defined >= element {
+                        elements.push(defined);
+                    }
+                }
+                offsets.push(i64::try_from(elements.len()).map_err(general)?);
+                let (values, nulls) = spread(rows.values, &elements, self.values.most_defined);
+                let values = (self.build)(values, nulls)?;
+                let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                let nulls = NullBuffer::from(valid);
+                Ok(Arc::new(LargeListArray::try_new(field, offsets, values, Some(nulls)).map_err(general)?))
+            }
+            Levels::Nested => Err(general("a nested column cannot be read")),
+        }
     }
 }
 
-/// Any label, fold or level as text; null where it is missing.
-pub(crate) fn texts_of(array: &ArrayRef, path: &str) -> Result<LargeStringArray, DataError> {
-    if array.data_type().is_floating() {
-        let array = cast(array, &DataType::Float64, path)?;
-        // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
-        let text = |value: f64| (!value.is_nan()).then(|| format!("{value:?}"));
-        return Ok(array.as_primitive::<Float64Type>().iter().map(|value| value.and_then(text)).collect());
+/// Puts values in their places, where some are missing.
+fn spread<T: Default + Clone>(values: Vec<T>, definition: &[i16], most_defined: i16) -> (Vec<T>, Option<NullBuffer>) {
+    if most_defined == 0 || values.len() == definition.len() {
+        return (values, None);
     }
-    Ok(cast(array, &DataType::LargeUtf8, path)?.as_string::<i64>().clone())
+    let nulls = NullBuffer::from_iter(definition.iter().map(|&defined| defined == most_defined));
+    let mut values = values.into_iter();
+    let place = |&defined: &i16| if defined == most_defined { values.next().unwrap_or_default() } else { T::default() };
+    (definition.iter().map(place).collect(), Some(nulls))
 }
 
-pub(crate) fn cast(array: &ArrayRef, to: &DataType, path: &str) -> Result<ArrayRef, DataError> {
-    // Not `safe`: that would make nulls, and so missing labels, of values that do not convert.
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    guarded(path, || cast_with_options(array, to, &options).map_err(|error| DataError::parquet(path, error)))
+/// The next values of a column of a file, with their levels. Where no value can be missing there are none.
+struct LevelledValues<T> {
+    values: Vec<T>,
+    definition: Vec<i16>,
+    repetition: Vec<i16>,
 }
 
-fn first_null(array: &ArrayRef) -> Option<usize> {
-    if array.logical_null_count() == 0 {
-        return None;
+/// The values of a column of a file, row group after row group.
+pub(crate) struct ColumnValues<T: ParquetType, R: ChunkReader> {
+    footer: Arc<ParquetFooter>,
+    input: Arc<R>,
+    leaf: usize,
+    most_defined: i16,
+    /// The row group to open next.
+    group: usize,
+    reader: Option<ColumnReaderImpl<T>>,
+}
+
+impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
+    pub(crate) fn new(footer: Arc<ParquetFooter>, input: Arc<R>, column: usize) -> Self {
+        let leaf = footer.columns[column].leaf;
+        let most_defined = footer.metadata.file_metadata().schema_descr().column(leaf).max_def_level();
+        Self { footer, input, leaf, most_defined, group: 0, reader: None }
     }
-    let nulls = array.logical_nulls()?;
-    (0..array.len()).find(|&i| nulls.is_null(i))
-}
 
-pub(crate) fn type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Struct(_) => "struct".into(),
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "list".into(),
-        DataType::Map(..) => "map".into(),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
-        other => other.to_string(),
+    /// The values of the next rows, at most `most` and none at the end, whatever the row groups they are in: sums over
+    /// a file are taken batch by batch, and must not depend on how it was written.
+    fn next(&mut self, most: usize) -> Result<LevelledValues<T::T>, ParquetError> {
+        let mut out = LevelledValues { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() };
+        let mut rows = 0;
+        while rows < most {
+            let Some(reader) = &mut self.reader else {
+                if self.group == self.footer.metadata.num_row_groups() {
+                    break;
+                }
+                self.reader = Some(self.open(self.group)?);
+                self.group += 1;
+                continue;
+            };
+            let (definition, repetition) = (Some(&mut out.definition), Some(&mut out.repetition));
+            let (read, ..) = reader.read_records(most - rows, definition, repetition, &mut out.values)?;
+            rows += read;
+            if read == 0 {
+                self.reader = None;
+            }
+        }
+        Ok(out)
+    }
+
+    /// The values of one row group alone.
+    pub(crate) fn open(&self, group: usize) -> Result<ColumnReaderImpl<T>, ParquetError> {
+        let group = self.footer.metadata.row_group(group);
+        let rows = usize::try_from(group.num_rows()).map_err(general)?;
+        let chunk = group.columns().get(self.leaf).ok_or_else(|| general("a row group lacks a column"))?;
+        let pages = SerializedPageReader::new(self.input.clone(), chunk, rows, None)?;
+        Ok(get_typed_column_reader(get_column_reader(chunk.column_descr_ptr(), Box::new(pages))))
     }
 }

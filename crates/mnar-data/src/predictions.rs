@@ -1,16 +1,15 @@
 //! Tables of predictions, read into memory.
 
+use crate::arrow_table::Source;
 use crate::batch::{ColumnStack, Table};
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::delimited::DelimitedTable;
 use crate::error::DataError;
-use crate::format::Input;
 use crate::parquet_table::ParquetTable;
 use crate::values::{Interner, LabelMatcher, Missing};
 use bytes::Bytes;
 use mnar::{Labels, Posteriors};
 use std::io::Read;
-use std::path::Path;
 
 /// Labels and class probabilities of the same rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +22,14 @@ pub struct Predictions {
     pub folds: Option<Vec<u32>>,
 }
 
-/// Reads a table of predictions: `.csv`, `.tsv` (gzipped or not), `.parquet`; under another name, the first
-/// bytes tell Parquet from CSV.
-pub fn read_predictions(path: &Path, columns: &PredictionColumns) -> Result<Predictions, DataError> {
-    let input = Input::open(path)?;
-    let shown = input.path.clone();
-    collect(input.into_table()?, columns, &shown)
+/// Reads a table of predictions from memory or from a file: `.csv`, `.tsv` (gzipped or not), `.parquet`; under another
+/// name, the first bytes tell Parquet from CSV.
+pub fn read_predictions<'a>(
+    source: impl Into<Source<'a>>,
+    columns: &PredictionColumns,
+) -> Result<Predictions, DataError> {
+    let source = source.into();
+    collect(source.into_table()?, columns, &source.name())
 }
 
 /// Reads predictions from CSV text; `source_name` is what messages start with.
@@ -68,7 +69,7 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
     }
     let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
     let posteriors = Posteriors::new(probabilities.into_array(), columns.kind)
-        .map_err(|cause| DataError::core(path, cause))?;
+        .map_err(|error| DataError::posterior(path, error, &layout.classes))?;
     let labels = Labels::new(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
     Ok(Predictions { labels, posteriors, folds })
 }

@@ -1,6 +1,6 @@
 //! A Parquet file of predictions that is walked over in flat memory, as often as an estimator needs.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Table as _};
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::error::{DataError, show};
 use crate::parquet_table::{ParquetFooter, ParquetTable};
@@ -10,6 +10,7 @@ use mnar::rows::{Block, Rows, Sums, scan_block};
 use mnar::{Class, Labels, PosteriorKind};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::SystemTime;
 
@@ -18,7 +19,7 @@ pub struct ParquetPredictions {
     path: PathBuf,
     shown: String,
     stamp: Stamp,
-    footer: ParquetFooter,
+    footer: Arc<ParquetFooter>,
     layout: PredictionLayout,
     matcher: LabelMatcher,
     kind: PosteriorKind,
@@ -112,7 +113,8 @@ impl ParquetPredictions {
         if Stamp::of(&file, &self.shown)? != self.stamp {
             return Err(DataError::Changed { path: self.shown.clone() });
         }
-        let batches = self.footer.batches(file, &self.layout.selection())?;
+        let table = Box::new(ParquetTable::again(file, self.footer.clone()));
+        let batches = table.batches(&self.layout.selection())?;
         std::thread::scope(|scope| {
             let (send, receive) = sync_channel::<Result<Batch, DataError>>(1);
             scope.spawn(move || {
@@ -130,7 +132,7 @@ impl ParquetPredictions {
                 self.matcher.encode(&batch.texts[0], batch.first_row, &mut labels)?;
                 let mut columns: Vec<&mut [f64]> = batch.numbers.iter_mut().map(Vec::as_mut_slice).collect();
                 let drift = check_rows(&mut columns, batch.first_row)
-                    .map_err(|cause| DataError::core(&self.shown, cause))?;
+                    .map_err(|error| DataError::posterior(&self.shown, error, &self.layout.classes))?;
                 let columns: Vec<&[f64]> = batch.numbers.iter().map(Vec::as_slice).collect();
                 visit(&columns, &labels, drift);
             }

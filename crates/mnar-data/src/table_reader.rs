@@ -1,22 +1,23 @@
 //! Tables of typed features: CSV as it is inferred while it is read once, Parquet as its schema says.
 
+use crate::arrays::{
+    Spelling, TypedTable, check_text, is_number, is_number_list, is_text, lists_of, numbers_of, texts_of, type_name,
+};
+use crate::arrow_table::Source;
 use crate::batch::batch_rows;
 use crate::columns::{find, twice};
 use crate::delimited::DelimitedTable;
 use crate::encoder::{ColumnEncoding, TableEncoder};
-use crate::error::{DataError, list};
+use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{ColumnBuilder, FeatureColumn, FeatureTable, MissingFeature, Place, Wanted};
 use crate::format::{Format, Input};
-use crate::parquet_table::{ParquetTable, cast, texts_of, type_name};
+use crate::parquet_table::ParquetTable;
 use crate::row_names::{RowNames, find_id};
 use crate::values::{Interner, Missing};
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use csv::ByteRecord;
 use mnar::Labels;
-use std::path::Path;
 
 /// What a table is read for.
 pub(crate) enum Purpose<'a> {
@@ -54,15 +55,28 @@ pub(crate) struct ReadTable {
 }
 
 /// Reads a table; `id` is the column that names its rows.
-pub(crate) fn read_table(path: &Path, purpose: &Purpose<'_>, id: Option<&str>) -> Result<ReadTable, DataError> {
-    let input = Input::open(path)?;
-    let shown = input.path.clone();
-    let (mut columns, labels, rows) = match input.format {
-        Format::Delimited { delimiter } => {
-            read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, id, &shown)?
+pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<ReadTable, DataError> {
+    let (shown, read) = match source {
+        Source::Path(path) => {
+            let input = Input::open(path)?;
+            let shown = input.path.clone();
+            let read = match input.format {
+                Format::Delimited { delimiter } => {
+                    read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, id, &shown)?
+                }
+                Format::Parquet => {
+                    read_typed(Box::new(ParquetTable::open(input.into_file()?, &shown)?), purpose, id, &shown)?
+                }
+            };
+            (shown, read)
         }
-        Format::Parquet => read_parquet(ParquetTable::open(input.into_file()?, &shown)?, purpose, id, &shown)?,
+        Source::Table(table) => {
+            let shown = table.source_name().to_owned();
+            let read = read_typed(Box::new(table.clone()), purpose, id, &shown)?;
+            (shown, read)
+        }
     };
+    let (mut columns, labels, rows) = read;
     if rows == 0 {
         return Err(DataError::NoRows { path: shown });
     }
@@ -192,43 +206,43 @@ fn read_delimited<R: std::io::Read>(
     Ok((columns, labels.map(|(_, labels)| labels), table.rows()))
 }
 
-fn read_parquet(
-    table: ParquetTable<std::fs::File>,
+fn read_typed(
+    table: Box<dyn TypedTable>,
     purpose: &Purpose<'_>,
     id: Option<&str>,
     path: &str,
 ) -> Result<Read, DataError> {
-    let footer = table.footer();
-    let header = footer.header().to_vec();
-    let is_list: Vec<bool> = (0..header.len()).map(|column| is_number_list(footer.data_type(column))).collect();
+    let header = table.header().to_vec();
+    let spelling = table.spelling();
+    let is_list: Vec<bool> = (0..header.len()).map(|column| is_number_list(table.data_type(column))).collect();
     let layout = Layout::find(&header, &is_list, purpose, id, path)?;
     if let Some(label) = layout.label {
-        footer.check_text(label, footer.data_type(label))?;
+        check_text(&*table, label)?;
     }
     let mut columns = layout
         .features
         .iter()
         .map(|&(column, wanted)| {
-            Ok((column, ParquetColumn::new(&header[column], footer.data_type(column), wanted, path)?))
+            Ok((column, TypedColumn::new(&header[column], table.data_type(column), wanted, spelling, path)?))
         })
         .collect::<Result<Vec<_>, DataError>>()?;
     let mut wanted: Vec<usize> = layout.features.iter().map(|(column, _)| *column).chain(layout.label).collect();
     wanted.sort_unstable();
     // A list is as wide as many columns; how wide is not known yet.
     let most = if columns.iter().any(|(column, _)| is_list[*column]) { 4096 } else { batch_rows(wanted.len()) };
-    let mut arrays = table.arrays(&wanted, most)?;
     let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
     let mut labels = layout.label.map(|column| (column, Interner::default()));
     let position = |column: usize| wanted.binary_search(&column).expect("every column is wanted");
     let mut rows = 0;
-    while let Some(batch) = arrays.next_arrays()? {
+    for arrays in table.arrays(&wanted, most)? {
+        let arrays = arrays?;
         if let Some((column, labels)) = &mut labels {
-            labels.extend(&texts_of(&batch[position(*column)], path)?, &missing_label);
+            labels.extend(&texts_of(&arrays[position(*column)], spelling, path)?, &missing_label);
         }
         for (column, builder) in &mut columns {
-            builder.extend(&batch[position(*column)], rows, &missing, path)?;
+            builder.extend(&arrays[position(*column)], rows, &missing, path)?;
         }
-        rows += batch.first().map_or(0, |array| array.len());
+        rows += arrays.first().map_or(0, |array| array.len());
     }
     let mut finished = Vec::with_capacity(columns.len());
     for (_, builder) in columns {
@@ -240,47 +254,44 @@ fn read_parquet(
     Ok((finished, labels.map(|(_, labels)| labels), rows))
 }
 
-fn is_number_list(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            item.data_type().is_numeric()
-        }
-        _ => false,
-    }
-}
-
-/// A column of a Parquet file in the making.
-enum ParquetColumn {
+/// A typed column in the making.
+enum TypedColumn {
     Numbers(ColumnBuilder),
-    Texts(ColumnBuilder),
+    Texts(ColumnBuilder, Spelling),
     List(ListBuilder),
 }
 
-impl ParquetColumn {
-    fn new(name: &str, data_type: &DataType, wanted: Wanted, path: &str) -> Result<Self, DataError> {
-        use DataType::*;
-        let is_text = matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView);
-        let is_number = data_type.is_numeric() || matches!(data_type, Boolean | Null);
+impl TypedColumn {
+    fn new(
+        name: &str,
+        data_type: &DataType,
+        wanted: Wanted,
+        spelling: Spelling,
+        path: &str,
+    ) -> Result<Self, DataError> {
+        let (is_text, is_number) = (is_text(data_type), is_number(data_type));
         let forced = wanted == (Wanted::Names { forced: true });
         let builder = |wanted| ColumnBuilder::new(name.to_owned(), wanted);
         if is_number_list(data_type) && !forced {
             Ok(Self::List(ListBuilder::new(name)))
         } else if forced && (is_text || is_number) {
-            Ok(Self::Texts(builder(wanted)))
+            Ok(Self::Texts(builder(wanted), spelling))
         } else if is_number {
             Ok(Self::Numbers(builder(Wanted::Numeric)))
         } else if is_text {
-            // What the schema calls text is not taken for numbers, unless a model needs them.
-            let names = Wanted::Names { forced: false };
-            Ok(Self::Texts(builder(if wanted == Wanted::Inferred { names } else { wanted })))
+            // What a Parquet file calls text is not taken for numbers, unless a model needs them.
+            let wanted = match (wanted, spelling) {
+                (Wanted::Inferred, Spelling::Parquet) => Wanted::Names { forced: false },
+                (wanted, _) => wanted,
+            };
+            Ok(Self::Texts(builder(wanted), spelling))
         } else {
             Err(DataError::ColumnType {
                 path: path.to_owned(),
                 column: name.to_owned(),
                 found: type_name(data_type),
-                role: "a feature",
+                role: ColumnRole::Feature,
                 expected: "a number, a boolean, text or a list of numbers",
-                advice: "write it as one of these, or leave it out with `--ignore`",
             })
         }
     }
@@ -294,14 +305,13 @@ impl ParquetColumn {
     ) -> Result<(), DataError> {
         match self {
             Self::Numbers(builder) => {
-                let array = cast(array, &DataType::Float64, path)?;
-                for (i, value) in array.as_primitive::<Float64Type>().iter().enumerate() {
+                for (i, value) in numbers_of(array).iter().enumerate() {
                     let value = value.map_or(f64::NAN, |value| missing.number(value));
                     builder.push_number(value, &Place { path, row: first_row + i + 1 })?;
                 }
             }
-            Self::Texts(builder) => {
-                for (i, text) in texts_of(array, path)?.iter().enumerate() {
+            Self::Texts(builder, spelling) => {
+                for (i, text) in texts_of(array, *spelling, path)?.iter().enumerate() {
                     let text = text.and_then(|text| missing.present(text));
                     builder.push_text(text, &Place { path, row: first_row + i + 1 })?;
                 }
@@ -313,7 +323,7 @@ impl ParquetColumn {
 
     fn finish(self, training: bool, path: &str, out: &mut Vec<FeatureColumn>) -> Result<(), DataError> {
         match self {
-            Self::Numbers(builder) | Self::Texts(builder) => out.push(builder.finish(training, path)?),
+            Self::Numbers(builder) | Self::Texts(builder, _) => out.push(builder.finish(training, path)?),
             Self::List(list) => {
                 for builder in list.columns {
                     out.push(builder.finish(training, path)?);
@@ -344,32 +354,29 @@ impl ListBuilder {
         missing: &MissingFeature,
         path: &str,
     ) -> Result<(), DataError> {
-        // Whatever the list and its numbers are kept in.
-        let item = arrow_schema::Field::new("item", DataType::Float64, true);
-        let lists = cast(array, &DataType::LargeList(item.into()), path)?;
-        let lists = lists.as_list::<i64>();
-        for i in 0..lists.len() {
+        let (numbers, lists) = lists_of(array);
+        for (i, list) in lists.into_iter().enumerate() {
             let row = first_row + i + 1;
             let place = Place { path, row };
-            if lists.is_null(i) {
+            let Some((from, to)) = list else {
                 if self.columns.is_empty() {
                     self.leading += 1;
                 }
                 self.columns.iter_mut().try_for_each(|column| column.push_number(f64::NAN, &place))?;
                 continue;
-            }
-            let values = lists.value(i);
-            let values = values.as_primitive::<Float64Type>();
+            };
+            let width = to - from;
             if self.columns.is_empty() {
-                self.start(values.len(), path)?;
+                self.start(width, path)?;
             }
-            if values.len() != self.columns.len() || values.is_empty() {
-                let (found, expected) = (values.len(), self.columns.len());
+            if width != self.columns.len() || width == 0 {
+                let (found, expected) = (width, self.columns.len());
                 let (path, column) = (path.to_owned(), self.name.clone());
                 return Err(DataError::ListLength { path, row, column, found, expected });
             }
-            for (column, value) in self.columns.iter_mut().zip(values) {
-                column.push_number(value.map_or(f64::NAN, |value| missing.number(value)), &place)?;
+            for (column, k) in self.columns.iter_mut().zip(from..to) {
+                let value = if numbers.is_valid(k) { missing.number(numbers.value(k)) } else { f64::NAN };
+                column.push_number(value, &place)?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Labels and folds as text, turned into classes.
 
-use crate::error::{DataError, list, shorten};
+use crate::error::{DataError, list};
 use arrow_array::{Array, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::{Class, Labels};
@@ -85,7 +85,7 @@ impl LabelMatcher {
                 Some(label) => Some(self.class(label).ok_or_else(|| DataError::UnknownLabel {
                     path: self.path.clone(),
                     row: first_row + i + 1,
-                    label: shorten(label, 60),
+                    label: label.to_owned(),
                     classes: list(&self.classes),
                 })?),
             });

@@ -1,18 +1,19 @@
 //! Tables out: CSV or Parquet by the name of the file.
 
 use crate::atomic::{AtomicFile, TextFile};
-use crate::batch::batch_rows;
+use crate::batch::BATCH_ROWS;
 use crate::columns::check_distinct;
 use crate::error::{DataError, show};
 use crate::format::Format;
-use arrow_array::RecordBatch;
-use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{ColumnPath, Type};
+use std::collections::HashMap;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,22 +43,47 @@ impl Column<'_> {
         self.len() == 0
     }
 
-    fn data_type(&self) -> DataType {
-        match self {
-            Column::Numbers(_) => DataType::Float64,
-            Column::Integers(_) => DataType::UInt64,
-            Column::Texts(_) => DataType::Utf8,
-        }
+    fn field(&self, name: &str) -> Result<Arc<Type>, ParquetError> {
+        let (physical, logical, repetition) = match self {
+            Column::Numbers(_) => (Physical::DOUBLE, None, Repetition::REQUIRED),
+            Column::Integers(_) => (Physical::INT64, Some(LogicalType::integer(64, false)), Repetition::REQUIRED),
+            Column::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_logical_type(logical).with_repetition(repetition);
+        field.build().map(Arc::new)
     }
 
-    fn array(&self, rows: std::ops::Range<usize>) -> ArrayRef {
+    /// Writes some rows of the column, a part at a time.
+    fn write(&self, rows: Range<usize>, writer: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         match self {
-            Column::Numbers(values) => Arc::new(Float64Array::from(values[rows].to_vec())),
-            Column::Integers(values) => Arc::new(UInt64Array::from(values[rows].to_vec())),
-            Column::Texts(values) => Arc::new(values[rows].iter().copied().collect::<StringArray>()),
+            Column::Numbers(values) => {
+                writer.typed::<DoubleType>().write_batch(&values[rows], None, None)?;
+            }
+            Column::Integers(values) => {
+                for part in values[rows].chunks(BATCH_ROWS) {
+                    let values: Vec<i64> = part.iter().map(|value| value.cast_signed()).collect();
+                    writer.typed::<Int64Type>().write_batch(&values, None, None)?;
+                }
+            }
+            Column::Texts(values) => {
+                // Labels repeat, and a text that was met before is shared.
+                let mut known: HashMap<&str, ByteArray> = HashMap::new();
+                for part in values[rows].chunks(BATCH_ROWS) {
+                    let texts = part.iter().flatten();
+                    let texts = texts.map(|text| known.entry(text).or_insert_with(|| ByteArray::from(*text)).clone());
+                    let texts: Vec<ByteArray> = texts.collect();
+                    let levels: Vec<i16> = part.iter().map(|text| i16::from(text.is_some())).collect();
+                    writer.typed::<ByteArrayType>().write_batch(&texts, Some(&levels), None)?;
+                    known.clear();
+                }
+            }
         }
+        Ok(())
     }
 }
+
+/// Rows of a row group, the usual number: readers that work side by side take one each.
+const GROUP_ROWS: usize = 1 << 20;
 
 /// Writes a table: Parquet where the name ends in `.parquet` or `.pq`, tabs in `.tsv`, else CSV; gzipped where
 /// `.gz` follows. The file appears whole or not at all.
@@ -88,7 +114,7 @@ fn write_delimited(
     delimiter: u8,
     shown: &str,
 ) -> Result<(), DataError> {
-    let failed = |error: csv::Error| DataError::io(shown, "written", error.into());
+    let failed = |error| DataError::csv(shown, "written", error);
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
     writer.write_record(columns.iter().map(|(name, _)| *name)).map_err(failed)?;
     let mut cell = Vec::new();
@@ -112,11 +138,9 @@ fn write_delimited(
 }
 
 fn write_parquet(path: &Path, columns: &[(&str, Column<'_>)], rows: usize, shown: &str) -> Result<(), DataError> {
-    let fields: Vec<Field> = columns
-        .iter()
-        .map(|(name, column)| Field::new(*name, column.data_type(), matches!(column, Column::Texts(_))))
-        .collect();
-    let schema = Arc::new(Schema::new(fields));
+    let failed = |error| DataError::parquet_written(shown, error);
+    let fields = columns.iter().map(|(name, column)| column.field(name)).collect::<Result<Vec<_>, _>>();
+    let schema = Type::group_type_builder("schema").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
     let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
     for (name, column) in columns {
         if matches!(column, Column::Numbers(_)) {
@@ -124,16 +148,17 @@ fn write_parquet(path: &Path, columns: &[(&str, Column<'_>)], rows: usize, shown
             properties = properties.set_column_dictionary_enabled(ColumnPath::new(vec![(*name).to_owned()]), false);
         }
     }
-    let failed =
-        |error: &dyn std::fmt::Display| DataError::io(shown, "written", std::io::Error::other(error.to_string()));
-    let mut writer = ArrowWriter::try_new(AtomicFile::create(path)?, schema.clone(), Some(properties.build()))
-        .map_err(|error| failed(&error))?;
-    let most = batch_rows(columns.len());
-    for start in (0..rows).step_by(most) {
-        let end = (start + most).min(rows);
-        let arrays = columns.iter().map(|(_, column)| column.array(start..end)).collect();
-        let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| failed(&error))?;
-        writer.write(&batch).map_err(|error| failed(&error))?;
+    let file = AtomicFile::create(path)?;
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build())).map_err(failed)?;
+    for start in (0..rows).step_by(GROUP_ROWS) {
+        let group = start..(start + GROUP_ROWS).min(rows);
+        let mut writer = writer.next_row_group().map_err(failed)?;
+        for (_, column) in columns {
+            let mut column_writer = writer.next_column().map_err(failed)?.expect("the schema has one field per column");
+            column.write(group.clone(), &mut column_writer).map_err(failed)?;
+            column_writer.close().map_err(failed)?;
+        }
+        writer.close().map_err(failed)?;
     }
-    writer.into_inner().map_err(|error| failed(&error))?.commit()
+    writer.into_inner().map_err(failed)?.commit()
 }

@@ -1,0 +1,334 @@
+//! How typed columns become numbers and texts, whether they come from a Parquet file or from memory.
+
+use crate::batch::{Batch, Batches, batch_rows};
+use crate::columns::Selection;
+use crate::error::{ColumnRole, DataError};
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, LargeStringArray};
+use arrow_buffer::{ArrowNativeType, NullBuffer};
+use arrow_schema::DataType;
+
+/// A table whose columns have types.
+pub(crate) trait TypedTable {
+    /// The names of the columns, distinct.
+    fn header(&self) -> &[String];
+    fn data_type(&self, column: usize) -> &DataType;
+    fn spelling(&self) -> Spelling;
+    /// What messages start with.
+    fn source_name(&self) -> &str;
+    /// Starts to read the columns at `wanted`, which ascend: one array per column, at most `most` rows at a time.
+    fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError>;
+}
+
+/// Arrays of the same rows, one per wanted column, in the order of the rows.
+pub(crate) type Arrays = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, DataError>> + Send>;
+
+/// How values without a text of their own are spelt, and whether texts are what their type says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// As Parquet has it: `true`, and a text is a name even where it looks like a number.
+    Parquet,
+    /// As pandas writes CSV: `True`, and texts that are all numbers are a column of numbers.
+    Csv,
+}
+
+/// Can the column be read as numbers?
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_number(values),
+        other => other.is_numeric() || matches!(other, DataType::Boolean | DataType::Null),
+    }
+}
+
+/// Does the column hold texts?
+pub(crate) fn is_text(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Dictionary(_, values) => is_text(values),
+        other => matches!(other, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView),
+    }
+}
+
+/// Does the column hold lists of numbers?
+pub(crate) fn is_number_list(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            item.data_type().is_numeric()
+        }
+        _ => false,
+    }
+}
+
+/// The name of a type in messages.
+pub(crate) fn type_name(data_type: &DataType) -> String {
+    use DataType::*;
+    match data_type {
+        Struct(_) => "struct".into(),
+        List(_) | LargeList(_) | FixedSizeList(..) | ListView(_) | LargeListView(_) => "list".into(),
+        Map(..) => "map".into(),
+        Utf8 | LargeUtf8 | Utf8View => "text".into(),
+        Binary | LargeBinary | BinaryView => "binary".into(),
+        Dictionary(_, values) => type_name(values),
+        other => other.to_string(),
+    }
+}
+
+/// A label or fold may be anything that has one obvious spelling.
+pub(crate) fn check_text(table: &dyn TypedTable, column: usize) -> Result<(), DataError> {
+    let found = table.data_type(column);
+    if is_text(found) || is_number(found) {
+        return Ok(());
+    }
+    Err(DataError::ColumnType {
+        path: table.source_name().to_owned(),
+        column: table.header()[column].clone(),
+        found: type_name(found),
+        role: ColumnRole::Label,
+        expected: "text, a whole number or a boolean",
+    })
+}
+
+fn check_number(table: &dyn TypedTable, column: usize, role: ColumnRole) -> Result<(), DataError> {
+    let found = table.data_type(column);
+    if is_number(found) {
+        return Ok(());
+    }
+    Err(DataError::ColumnType {
+        path: table.source_name().to_owned(),
+        column: table.header()[column].clone(),
+        found: type_name(found),
+        role,
+        expected: "a number",
+    })
+}
+
+/// Starts to read the selected columns as numbers without gaps and as texts.
+pub(crate) fn batches(table: Box<dyn TypedTable>, selection: &Selection) -> Result<Batches, DataError> {
+    for &column in &selection.numbers {
+        check_number(&*table, column, selection.role)?;
+    }
+    for &column in &selection.texts {
+        check_text(&*table, column)?;
+    }
+    // Columns come in the order of the table, each once.
+    let mut wanted: Vec<usize> = selection.numbers.iter().chain(&selection.texts).copied().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
+    let reader = BatchReader {
+        names: selection.numbers.iter().map(|&column| table.header()[column].clone()).collect(),
+        path: table.source_name().to_owned(),
+        spelling: table.spelling(),
+        role: selection.role,
+        numbers: selection.numbers.iter().map(position).collect(),
+        texts: selection.texts.iter().map(position).collect(),
+    };
+    let arrays = table.arrays(&wanted, batch_rows(selection.numbers.len()))?;
+    let mut rows = 0;
+    Ok(Box::new(arrays.map(move |arrays| {
+        let batch = reader.batch(&arrays?, rows)?;
+        rows += batch.rows;
+        Ok(batch)
+    })))
+}
+
+/// Turns arrays into batches.
+struct BatchReader {
+    /// The names of the number columns.
+    names: Vec<String>,
+    path: String,
+    spelling: Spelling,
+    role: ColumnRole,
+    /// The positions of the columns among the arrays.
+    numbers: Vec<usize>,
+    texts: Vec<usize>,
+}
+
+impl BatchReader {
+    fn batch(&self, arrays: &[ArrayRef], first_row: usize) -> Result<Batch, DataError> {
+        let numbers = self.numbers.iter().zip(&self.names).map(|(&at, name)| {
+            let values = numbers_of(&arrays[at]);
+            if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
+                let row = (0..nulls.len()).find(|&i| nulls.is_null(i)).unwrap_or(0);
+                return Err(DataError::MissingValue {
+                    path: self.path.clone(),
+                    row: first_row + row + 1,
+                    column: name.clone(),
+                    role: self.role,
+                });
+            }
+            // Values that no one else holds are taken as they are.
+            let (_, values, _) = values.into_parts();
+            Ok(values.into_inner().into_vec().unwrap_or_else(|buffer| buffer.typed_data().to_vec()))
+        });
+        let numbers = numbers.collect::<Result<Vec<Vec<f64>>, _>>()?;
+        let texts = self.texts.iter().map(|&at| texts_of(&arrays[at], self.spelling, &self.path));
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        let rows = arrays.first().map_or(0, |array| array.len());
+        Ok(Batch { first_row, rows, numbers, texts })
+    }
+}
+
+/// The values as numbers; null where missing. The type has been checked by [`is_number`].
+pub(crate) fn numbers_of(array: &dyn Array) -> Float64Array {
+    fn primitive<T: ArrowPrimitiveType>(array: &dyn Array, number: impl Fn(T::Native) -> f64) -> Float64Array {
+        array.as_primitive::<T>().unary(number)
+    }
+    match array.data_type() {
+        DataType::Float64 => array.as_primitive::<Float64Type>().clone(),
+        DataType::Float32 => primitive::<Float32Type>(array, f64::from),
+        DataType::Float16 => primitive::<Float16Type>(array, f64::from),
+        DataType::Int8 => primitive::<Int8Type>(array, f64::from),
+        DataType::Int16 => primitive::<Int16Type>(array, f64::from),
+        DataType::Int32 => primitive::<Int32Type>(array, f64::from),
+        DataType::Int64 => primitive::<Int64Type>(array, |value| value as f64),
+        DataType::UInt8 => primitive::<UInt8Type>(array, f64::from),
+        DataType::UInt16 => primitive::<UInt16Type>(array, f64::from),
+        DataType::UInt32 => primitive::<UInt32Type>(array, f64::from),
+        DataType::UInt64 => primitive::<UInt64Type>(array, |value| value as f64),
+        DataType::Decimal32(_, scale) => primitive::<Decimal32Type>(array, decimal::<Decimal32Type>(*scale)),
+        DataType::Decimal64(_, scale) => primitive::<Decimal64Type>(array, decimal::<Decimal64Type>(*scale)),
+        DataType::Decimal128(_, scale) => primitive::<Decimal128Type>(array, decimal::<Decimal128Type>(*scale)),
+        DataType::Decimal256(_, scale) => primitive::<Decimal256Type>(array, decimal::<Decimal256Type>(*scale)),
+        DataType::Boolean => {
+            array.as_boolean().iter().map(|value| value.map(|value| f64::from(u8::from(value)))).collect()
+        }
+        DataType::Null => Float64Array::new_null(array.len()),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = numbers_of(dictionary.values());
+            let number = |k: usize| values.is_valid(k).then(|| values.value(k));
+            keys(array).into_iter().map(|key| key.and_then(number)).collect()
+        }
+        other => unreachable!("types are checked before values are read: {other}"),
+    }
+}
+
+/// Any label, fold or name as text; null where it is missing.
+pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Result<LargeStringArray, DataError> {
+    fn whole<T: ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray
+    where
+        T::Native: ToString,
+    {
+        array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()
+    }
+    fn decimals<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray {
+        let array = array.as_primitive::<T>();
+        (0..array.len()).map(|i| array.is_valid(i).then(|| array.value_as_string(i))).collect()
+    }
+    // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
+    fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug + PartialEq>(
+        array: &dyn Array,
+        float: impl Fn(T::Native) -> F,
+    ) -> LargeStringArray {
+        let text = |value: F| (value == value).then(|| format!("{value:?}"));
+        array.as_primitive::<T>().iter().map(|value| value.and_then(|value| text(float(value)))).collect()
+    }
+    Ok(match array.data_type() {
+        DataType::LargeUtf8 => array.as_string::<i64>().clone(),
+        DataType::Utf8 => array.as_string::<i32>().iter().collect(),
+        DataType::Utf8View => array.as_string_view().iter().collect(),
+        DataType::Binary => decoded(array.as_binary::<i32>().iter(), path)?,
+        DataType::LargeBinary => decoded(array.as_binary::<i64>().iter(), path)?,
+        DataType::BinaryView => decoded(array.as_binary_view().iter(), path)?,
+        DataType::Float64 => floats::<Float64Type, _>(array, |value| value),
+        DataType::Float32 => floats::<Float32Type, _>(array, |value| value),
+        DataType::Float16 => floats::<Float16Type, _>(array, f32::from),
+        DataType::Int8 => whole::<Int8Type>(array),
+        DataType::Int16 => whole::<Int16Type>(array),
+        DataType::Int32 => whole::<Int32Type>(array),
+        DataType::Int64 => whole::<Int64Type>(array),
+        DataType::UInt8 => whole::<UInt8Type>(array),
+        DataType::UInt16 => whole::<UInt16Type>(array),
+        DataType::UInt32 => whole::<UInt32Type>(array),
+        DataType::UInt64 => whole::<UInt64Type>(array),
+        DataType::Decimal32(..) => decimals::<Decimal32Type>(array),
+        DataType::Decimal64(..) => decimals::<Decimal64Type>(array),
+        DataType::Decimal128(..) => decimals::<Decimal128Type>(array),
+        DataType::Decimal256(..) => decimals::<Decimal256Type>(array),
+        DataType::Boolean => {
+            let text = |value: bool| match (spelling, value) {
+                (Spelling::Parquet, true) => "true",
+                (Spelling::Parquet, false) => "false",
+                (Spelling::Csv, true) => "True",
+                (Spelling::Csv, false) => "False",
+            };
+            array.as_boolean().iter().map(|value| value.map(text)).collect()
+        }
+        DataType::Null => LargeStringArray::new_null(array.len()),
+        DataType::Dictionary(..) => {
+            let values = texts_of(array.as_any_dictionary().values(), spelling, path)?;
+            let text = |k: usize| values.is_valid(k).then(|| values.value(k));
+            keys(array).into_iter().map(|key| key.and_then(text)).collect()
+        }
+        other => unreachable!("types are checked before values are read: {other}"),
+    })
+}
+
+/// The position of every value of a dictionary array, where there is one.
+fn keys(array: &dyn Array) -> Vec<Option<usize>> {
+    let dictionary = array.as_any_dictionary();
+    if dictionary.values().is_empty() {
+        return vec![None; array.len()];
+    }
+    let nulls = dictionary.keys().logical_nulls();
+    let present = |i: usize| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(i));
+    dictionary.normalized_keys().into_iter().enumerate().map(|(i, key)| present(i).then_some(key)).collect()
+}
+
+fn decoded<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, path: &str) -> Result<LargeStringArray, DataError> {
+    let mut texts = LargeStringBuilder::new();
+    for value in values {
+        let text = value.map(std::str::from_utf8).transpose();
+        texts.append_option(
+            text.map_err(|_| DataError::NotUtf8 { path: path.to_owned(), place: "a label or name".into() })?,
+        );
+    }
+    Ok(texts.finish())
+}
+
+/// A decimal number, rounded once: by an exact division where both sides are exact, else by way of its digits.
+fn decimal<T: DecimalType>(scale: i8) -> impl Fn(T::Native) -> f64 {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let power = 10_f64.powi(i32::from(scale.unsigned_abs()));
+    let exact = (-22..=22).contains(&scale);
+    move |value: T::Native| {
+        let digits = || T::format_decimal(value, u8::MAX, scale).parse::<f64>().unwrap_or(f64::NAN);
+        match value.to_i64().map(|value| value as f64) {
+            Some(unscaled) if exact && unscaled.abs() < EXACT && scale >= 0 => unscaled / power,
+            Some(unscaled) if exact && unscaled.abs() < EXACT => unscaled * power,
+            _ => digits(),
+        }
+    }
+}
+
+/// Lists of numbers: all of them one after the other, and where each list starts and ends, null where there is none.
+pub(crate) fn lists_of(array: &dyn Array) -> (Float64Array, Vec<Option<(usize, usize)>>) {
+    fn bounds<O: ArrowNativeType>(offsets: &[O]) -> Vec<(usize, usize)> {
+        offsets.windows(2).map(|pair| (pair[0].as_usize(), pair[1].as_usize())).collect()
+    }
+    let (values, bounds) = match array.data_type() {
+        DataType::List(_) => (array.as_list::<i32>().values(), bounds(array.as_list::<i32>().value_offsets())),
+        DataType::LargeList(_) => (array.as_list::<i64>().values(), bounds(array.as_list::<i64>().value_offsets())),
+        DataType::FixedSizeList(_, width) => {
+            let list = array.as_fixed_size_list();
+            let width = width.as_usize();
+            let first = |i: usize| list.value_offset_at(i);
+            (list.values(), (0..list.len()).map(|i| (first(i), first(i) + width)).collect())
+        }
+        other => unreachable!("types are checked before values are read: {other}"),
+    };
+    // A slice of a longer column holds the numbers of all its rows: only those of the slice are converted.
+    let (start, end) = match (bounds.first(), bounds.last()) {
+        (Some(first), Some(last)) => (first.0, last.1),
+        _ => (0, 0),
+    };
+    let numbers = numbers_of(&values.slice(start, end - start));
+    let bound = |(i, (from, to)): (usize, (usize, usize))| array.is_valid(i).then_some((from - start, to - start));
+    (numbers, bounds.into_iter().enumerate().map(bound).collect())
+}
