@@ -46,7 +46,6 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(args) => (None, cmd::report::run(&args)),
         Command::Completions(args) => (None, cmd::shell::completions(args.shell)),
         Command::Man => (None, cmd::shell::man()),
-        Command::Reproduce(args) => (None, cmd::reproduce::run(&args)),
         Command::Simulate(args) => (Some(args.table.clone()), cmd::simulate::run(args)),
     };
     // The statistics know rows and classes but no files; readers name the file themselves.

@@ -1,13 +1,11 @@
 //! The command line as typed. What the words mean together is checked in `plan`.
 
 mod fit;
-mod reproduce;
 mod table;
 
 pub(crate) use fit::{
     AugmentArg, DataArgs, DeviceName, FitArgs, FitOptions, NetworkArg, OptimiserArg, PredictArgs, SplitName,
 };
-pub(crate) use reproduce::{ProtocolName, ReproduceArgs};
 pub(crate) use table::{Calibrate, EstimateArgs, Interval, Method, Posterior, TableArgs, TestArgs, TestMethod};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,8 +34,6 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Hide labels of a table by a known mechanism
     Simulate(SimulateArgs),
-    /// Run an experiment of the paper again: its table, ours beside theirs
-    Reproduce(ReproduceArgs),
     /// Draw the report of a run again, and its figures for a paper
     Report(ReportArgs),
     /// Completions for a shell, to standard output

@@ -5,7 +5,6 @@ pub(crate) mod estimate;
 pub(crate) mod fit;
 pub(crate) mod predict;
 pub(crate) mod report;
-pub(crate) mod reproduce;
 pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod test;
