@@ -37,8 +37,8 @@ fn load<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<Results
     let path = folder.join(name);
     match std::fs::read(&path) {
         Ok(bytes) => {
-            let results =
-                serde_json::from_slice(&bytes).with_context(|| format!("{} is not a file of this study", path.display()))?;
+            let results = serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} is not a file of this study", path.display()))?;
             Ok(Some(results))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
