@@ -407,7 +407,7 @@ fn completions_and_manual_name_every_command() {
     for arguments in [&["completions", "bash"][..], &["man"][..]] {
         let output = mnar(arguments).assert().success().get_output().stdout.clone();
         let text = String::from_utf8(output).unwrap().to_lowercase();
-        for command in ["demo", "estimate", "test", "fit", "predict", "simulate", "reproduce", "report"] {
+        for command in ["demo", "estimate", "test", "fit", "predict", "simulate", "report"] {
             assert!(text.contains(command), "{arguments:?} {command}");
         }
     }

@@ -1,0 +1,56 @@
+//! Errors of an experiment.
+
+use std::path::PathBuf;
+
+/// Why an experiment failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReproduceError {
+    /// An error of the statistics.
+    #[error(transparent)]
+    Statistics(#[from] mnar::Error),
+    /// An error while reading data.
+    #[error(transparent)]
+    Data(#[from] mnar_data::DataError),
+    /// An error while training.
+    #[error(transparent)]
+    Training(#[from] mnar_train::TrainError),
+    /// An error while drawing a figure.
+    #[error(transparent)]
+    Report(#[from] mnar_report::ReportError),
+    /// There is no experiment of that name.
+    #[error("there is no experiment `{name}`; the experiments are {}, or name your own TOML file", known.join(", "))]
+    Unknown {
+        /// The requested name.
+        name: String,
+        /// The names of all experiments.
+        known: Vec<String>,
+    },
+    /// A file of an experiment or of a result is not valid.
+    #[error("{}: {what}", path.display())]
+    BadFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The data do not match the experiment.
+    #[error("{}: {what}", path.display())]
+    WrongData {
+        /// The data's file or folder.
+        path: PathBuf,
+        /// What is wrong, and what to do about it.
+        what: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{} cannot be read or written", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The caller cancelled. Finished runs are kept.
+    #[error("cancelled")]
+    Cancelled,
+}

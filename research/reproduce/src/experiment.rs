@@ -1,0 +1,330 @@
+//! Experiments, as described by the files in `experiments/`.
+
+use crate::error::ReproduceError;
+use crate::goals::Goal;
+use crate::method::Candidate;
+use mnar_train::augment::Augment;
+use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
+use mnar_train::model::Architecture;
+use mnar_train::{Criterion, InputShape, TrainSettings};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The built-in experiments.
+const KNOWN: [(&str, &str); 7] = [
+    ("mnist-s1", include_str!("../experiments/mnist-s1.toml")),
+    ("mnist-s2", include_str!("../experiments/mnist-s2.toml")),
+    ("dermamnist", include_str!("../experiments/dermamnist.toml")),
+    ("nodulemnist3d", include_str!("../experiments/nodulemnist3d.toml")),
+    ("adrenalmnist3d", include_str!("../experiments/adrenalmnist3d.toml")),
+    ("lidc", include_str!("../experiments/lidc.toml")),
+    ("cifar10-s2", include_str!("../experiments/cifar10-s2.toml")),
+];
+
+/// An experiment: data, mask, network, methods, and the numbers in the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name of its file, without the extension.
+    #[serde(skip)]
+    pub name: String,
+    /// Title, in one line.
+    pub title: String,
+    /// How the experiment differs from the paper and why, and what the results show.
+    #[serde(default)]
+    pub remark: String,
+    /// What the tests for informative labels show.
+    #[serde(default)]
+    pub test_remark: String,
+    /// Files or folders below the data folder; the first that exists is read.
+    pub data: Vec<String>,
+    /// What to do if none of them exists.
+    pub missing: String,
+    /// How labels are hidden.
+    pub mask: Mask,
+    /// Number of validation rows in the paper's protocol; they have the true class shares.
+    pub validation: usize,
+    /// Criterion by which they choose the epoch.
+    pub choose_by: Criterion,
+    /// Architecture of the network.
+    pub network: Architecture,
+    /// Semi-supervised method that is debiased.
+    pub consistency: ConsistencyName,
+    /// Augmentation of the training images.
+    #[serde(default)]
+    pub augment: AugmentName,
+    /// Methods to run, in the order of the table.
+    pub methods: Vec<Candidate>,
+    /// Number of seeds; each draws a mask and the initial weights.
+    pub seeds: u64,
+    /// Training settings of the methods.
+    pub train: TrainSettings,
+    /// Training settings of the networks that see labelled rows only, such as those of the folds.
+    pub folds: TrainSettings,
+    /// Class whose accuracy and phi the paper reports separately.
+    #[serde(default)]
+    pub spotlight: Option<usize>,
+    /// What the experiment is meant to show.
+    #[serde(default)]
+    pub goals: Vec<Goal>,
+    /// The numbers in the paper, by method.
+    #[serde(default)]
+    pub paper: BTreeMap<Candidate, PaperRow>,
+}
+
+/// How labels are hidden.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Mask {
+    /// Of each class, a fixed number of rows keep their label and a fixed number lose it (by default, all the others).
+    /// Further rows are left out.
+    Counts {
+        /// Number of labelled rows per class.
+        labelled: Counts,
+        /// Number of unlabelled rows per class.
+        unlabelled: Option<Vec<usize>>,
+    },
+    /// A row of class k has trait s with probability `traits[k][s]`, and keeps its label with probability
+    /// `labelled_given_trait[s]`: p(r | y) = Σ_s p(r | s) p(s | y).
+    Traits {
+        /// P(trait | class), by class and trait.
+        traits: Vec<Vec<f64>>,
+        /// P(labelled | trait), by trait.
+        labelled_given_trait: Vec<f64>,
+    },
+}
+
+impl Mask {
+    /// A description of what is invalid, if anything.
+    fn fault(&self) -> Option<String> {
+        let Self::Traits { traits, labelled_given_trait } = self else { return None };
+        if traits.iter().any(|shares| shares.len() != labelled_given_trait.len()) {
+            return Some("mask: each class needs one share per entry of `labelled_given_trait`".into());
+        }
+        let is_share = |value: &f64| (0.0..=1.0).contains(value);
+        if !traits.iter().flatten().chain(labelled_given_trait).all(is_share) {
+            return Some("mask: shares and probabilities must be between 0 and 1".into());
+        }
+        let empty = traits.iter().position(|shares| shares.iter().sum::<f64>() <= 0.0)?;
+        Some(format!("mask: the shares of class {empty} are all 0"))
+    }
+}
+
+/// A number of rows per class.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Counts {
+    /// The same number for all classes.
+    All(usize),
+    /// One number per class.
+    Each(Vec<usize>),
+}
+
+impl Counts {
+    /// The number for a class.
+    pub fn of(&self, class: usize) -> Option<usize> {
+        match self {
+            Self::All(count) => Some(*count),
+            Self::Each(counts) => counts.get(class).copied(),
+        }
+    }
+}
+
+/// Name of a semi-supervised method.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsistencyName {
+    /// Pseudo-labels.
+    PseudoLabels,
+    /// FixMatch.
+    Fixmatch,
+}
+
+impl ConsistencyName {
+    /// The method.
+    pub fn method(self) -> &'static dyn Consistency {
+        match self {
+            Self::PseudoLabels => &PseudoLabels,
+            Self::Fixmatch => &FixMatch,
+        }
+    }
+}
+
+/// Name of an augmentation of the training images.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AugmentName {
+    /// None: plain images.
+    #[default]
+    None,
+    /// The default for the shape of the images.
+    Auto,
+    /// For medical images, which have no preferred orientation.
+    Medical,
+    /// The same for findings in the centre: images are not shifted.
+    MedicalCentred,
+}
+
+impl AugmentName {
+    /// The augmentation for images of this shape.
+    pub fn views(self, shape: mnar_data::ImageShape) -> Option<Augment> {
+        match self {
+            Self::None => None,
+            Self::Auto => Some(Augment::for_shape(shape)),
+            Self::Medical => Some(Augment::medical(shape)),
+            Self::MedicalCentred => {
+                let mut augment = Augment::medical(shape);
+                augment.weak.shift = 0;
+                augment.strong.weak.shift = 0;
+                Some(augment)
+            }
+        }
+    }
+}
+
+/// How the epoch is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// By validation rows with the true class shares, as in the paper. Users do not have such rows.
+    Paper,
+    /// By the 1/phi-weighted risk on a tenth of the labelled rows, held out from training, as `mnar fit` does.
+    Real,
+}
+
+impl Protocol {
+    /// The name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// The paper's numbers for a method. Accuracies are in percent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperRow {
+    /// Mean and standard deviation of the test accuracy; 0 where the paper gives no standard deviation.
+    pub accuracy: Option<(f64, f64)>,
+    /// Test loss.
+    pub loss: Option<f64>,
+    /// Normalised squared error of phi, Σ(φ̂−φ)²/Σφ².
+    pub phi_error: Option<f64>,
+    /// Test accuracy of the spotlight class.
+    pub spotlight_accuracy: Option<f64>,
+}
+
+impl Experiment {
+    /// Names of the built-in experiments.
+    pub fn known() -> Vec<String> {
+        KNOWN.iter().map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    /// Finds a built-in experiment by name, or reads a TOML file.
+    pub fn find(name: &str) -> Result<Self, ReproduceError> {
+        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text, Path::new(name));
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text =
+                std::fs::read_to_string(path).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
+            let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+            return Self::parse(&stem, &text, path);
+        }
+        Err(ReproduceError::Unknown { name: name.to_owned(), known: Self::known() })
+    }
+
+    fn parse(name: &str, text: &str, path: &Path) -> Result<Self, ReproduceError> {
+        let mut experiment: Self = toml::from_str(text)
+            .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        experiment.name = name.to_owned();
+        experiment.train.check()?;
+        experiment.folds.check()?;
+        let of_goals = || experiment.goals.iter().find_map(Goal::fault).map(str::to_owned);
+        if let Some(what) = experiment.mask.fault().or_else(of_goals) {
+            return Err(ReproduceError::BadFile { path: path.to_owned(), what });
+        }
+        Ok(experiment)
+    }
+
+    /// Training settings for a seed and a shape of rows: those of the methods, and those of the folds.
+    pub(crate) fn settings(
+        &self,
+        seed: u64,
+        epochs: Option<usize>,
+        shape: InputShape,
+    ) -> (TrainSettings, TrainSettings) {
+        let augment = match shape {
+            InputShape::Image(shape) => self.augment.views(shape),
+            InputShape::Row(_) => None,
+        };
+        let of = |settings: &TrainSettings| TrainSettings { seed, augment: augment.clone(), ..settings.clone() };
+        let mut train = of(&self.train);
+        train.epochs = epochs.unwrap_or(train.epochs);
+        (train, of(&self.folds))
+    }
+
+    /// Checks that the experiment fits data with this many classes.
+    pub(crate) fn check_classes(&self, classes: usize) -> Result<(), ReproduceError> {
+        let mentioned = match &self.mask {
+            Mask::Counts { labelled: Counts::All(_), unlabelled } => unlabelled.as_ref().map_or(classes, Vec::len),
+            Mask::Counts { labelled: Counts::Each(counts), unlabelled } => {
+                counts.len().min(unlabelled.as_ref().map_or(counts.len(), Vec::len))
+            }
+            Mask::Traits { traits, .. } => traits.len(),
+        };
+        let what = if mentioned != classes {
+            format!("the mask has {mentioned} classes, but the data have {classes}")
+        } else if let Some(class) = self.spotlight.filter(|&class| class >= classes) {
+            format!("the spotlight is on class {class}, but the data have only {classes} classes")
+        } else {
+            return Ok(());
+        };
+        Err(ReproduceError::BadFile { path: self.name.clone().into(), what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_valid_and_mentions_only_methods_it_runs() {
+        for name in Experiment::known() {
+            let experiment = Experiment::find(&name).unwrap();
+            assert!(experiment.seeds >= 2, "{name}");
+            let of_goals = experiment.goals.iter().flat_map(Goal::all_methods);
+            for method in experiment.paper.keys().copied().chain(of_goals) {
+                assert!(experiment.methods.contains(&method), "{name}: {method:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn invalid_files_are_refused() {
+        let (_, lidc) = KNOWN.iter().find(|(name, _)| *name == "lidc").unwrap();
+        let said = |from: &str, to: &str| {
+            assert!(lidc.contains(from));
+            Experiment::parse("x", &lidc.replace(from, to), Path::new("x")).unwrap_err().to_string()
+        };
+        assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.9]").contains("one share per entry"));
+        assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.1, 0.1, 0.9, 9.0]").contains("between 0 and 1"));
+        assert!(said("[0.007, 0.017, 0.061, 0.233, 0.683]", "[0.0, 0.0, 0.0, 0.0, 0.0]").contains("class 1 are all 0"));
+        assert!(said("epochs = 40", "epochs = 0").contains("number of epochs"));
+        assert!(said("target = { ahead-of = [\"pl\"] }", "target = { ahead-of = [] }").contains("`ahead-of` is empty"));
+        let experiment = Experiment::find("dermamnist").unwrap();
+        assert!(experiment.check_classes(7).is_ok());
+        assert!(experiment.check_classes(4).unwrap_err().to_string().contains("spotlight is on class 5"));
+        assert!(Experiment::find("lidc").unwrap().check_classes(3).unwrap_err().to_string().contains("2 classes"));
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let message = Experiment::find("mnist").unwrap_err().to_string();
+        assert!(message.contains("mnist-s1, mnist-s2"), "{message}");
+    }
+}

@@ -1,0 +1,159 @@
+//! The simulation study: size and power of the tests, coverage of the intervals, accuracy of phi, and the self-masking
+//! check. It writes JSON files and a page that presents them.
+//!
+//! `cargo run --release -p study -- all --data DIR`
+
+mod accuracy;
+mod coverage;
+mod draws;
+mod page;
+#[cfg(test)]
+mod real_data;
+mod self_masking;
+mod size;
+mod worlds;
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+#[derive(Parser)]
+#[command(name = "study", about = "Measure size, power, coverage and accuracy by simulation")]
+struct Args {
+    /// Study to run
+    #[arg(value_enum, default_value_t = Study::All)]
+    study: Study,
+    /// Folder with `mnist/` and `optdigits/`; by default, the environment variable MNAR_DATA
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder for the results
+    #[arg(long, default_value = "results")]
+    out: PathBuf,
+    /// Number of draws per setting, instead of 1,000 (500 for self-masking; at most 200 for the bootstrap tests)
+    #[arg(long)]
+    draws: Option<usize>,
+    /// Use few draws, to check in about a minute that everything runs
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Study {
+    All,
+    Size,
+    Coverage,
+    Accuracy,
+    SelfMasking,
+    /// No study: only make the page again, from the existing files
+    Page,
+}
+
+/// A file with the results of a study.
+#[derive(Serialize, Deserialize)]
+struct Results<T> {
+    command: String,
+    /// Wall-clock time of the whole study.
+    seconds: f64,
+    /// Parts that were left out.
+    skipped: Vec<String>,
+    settings: Vec<T>,
+}
+
+/// The command that runs this program; its arguments follow after `--`.
+const COMMAND: &str = "cargo run --release -p study";
+const SIZE: &str = "size_power.json";
+const COVERAGE: &str = "coverage.json";
+const ACCURACY: &str = "accuracy.json";
+const SELF_MASKING: &str = "self_masking.json";
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let data = args.data.clone().or_else(|| std::env::var_os("MNAR_DATA").map(PathBuf::from));
+    std::fs::create_dir_all(&args.out).with_context(|| format!("{} cannot be created", args.out.display()))?;
+    let wanted = |study: Study| args.study == Study::All || args.study == study;
+    let count = |full: usize, quick: usize| args.draws.unwrap_or(if args.quick { quick } else { full });
+    let optdigits = |skipped: &mut Vec<String>| match &data {
+        Some(data) => worlds::optdigits(data).map(Some),
+        None => {
+            skip(skipped, "optdigits: no --data");
+            Ok(None)
+        }
+    };
+
+    if wanted(Study::Coverage) {
+        let replicates = if args.quick { 50 } else { 200 };
+        write(&args, "coverage", COVERAGE, |_| coverage::study(count(1000, 20), replicates))?;
+    }
+    if wanted(Study::Size) {
+        write(&args, "size", SIZE, |skipped| {
+            let counts = |bootstrap: usize| size::Counts {
+                draws: count(1000, 20),
+                bootstrap: count(bootstrap, 4).min(bootstrap),
+            };
+            let mut settings = size::gaussians(counts(200))?;
+            if let Some(world) = optdigits(skipped)? {
+                settings.extend(size::optdigits(&world, counts(100))?);
+            }
+            Ok(settings)
+        })?;
+    }
+    if wanted(Study::SelfMasking) {
+        write(&args, "self-masking", SELF_MASKING, |skipped| {
+            let mut settings = self_masking::gaussians(count(500, 20))?;
+            if let Some(world) = optdigits(skipped)? {
+                settings.extend(self_masking::optdigits(&world, count(500, 20))?);
+            }
+            Ok(settings)
+        })?;
+    }
+    if wanted(Study::Accuracy) {
+        write(&args, "accuracy", ACCURACY, |skipped| match &data {
+            Some(data) => accuracy::study(&worlds::mnist(data)?, if args.quick { 1 } else { 5 }),
+            None => {
+                skip(skipped, "MNIST: no --data");
+                Ok(Vec::new())
+            }
+        })?;
+    }
+    let page = page::page(&args.out)?;
+    write_file(&args.out.join("README.md"), page.as_bytes())
+}
+
+fn skip(skipped: &mut Vec<String>, what: &str) {
+    eprintln!("skipped {what}, and MNAR_DATA is not set");
+    skipped.push(what.into());
+}
+
+/// Runs a study and writes its results.
+fn write<T: Serialize>(
+    args: &Args,
+    study: &str,
+    file: &str,
+    run: impl FnOnce(&mut Vec<String>) -> Result<Vec<T>>,
+) -> Result<()> {
+    let start = Instant::now();
+    let mut skipped = Vec::new();
+    let settings = run(&mut skipped)?;
+    let mut command = format!("{COMMAND} -- {study} --data DIR");
+    if let Some(draws) = args.draws {
+        command.push_str(&format!(" --draws {draws}"));
+    }
+    if args.quick {
+        command.push_str(" --quick");
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("{study}: {seconds:.0} s");
+    let mut text = serde_json::to_vec_pretty(&Results { command, seconds, skipped, settings })?;
+    text.push(b'\n');
+    write_file(&args.out.join(file), &text)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = mnar_data::AtomicFile::create(path)?;
+    file.write_all(bytes)?;
+    file.commit()?;
+    Ok(())
+}
