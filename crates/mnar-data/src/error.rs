@@ -668,8 +668,7 @@ impl DataError {
     pub(crate) fn posterior(path: &str, source: mnar::Error, classes: &[String]) -> Self {
         match source {
             mnar::Error::NotAProbability { row, class, value } => {
-                let index = class.parse::<usize>().ok().map(|number| number.wrapping_sub(1));
-                let class = index.and_then(|k| classes.get(k)).cloned().unwrap_or(class);
+                let class = classes[class.index()].clone();
                 DataError::NotAProbability { path: path.to_owned(), row, class, value }
             }
             other => Self::core(path, other),
