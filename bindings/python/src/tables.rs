@@ -77,7 +77,9 @@ impl Values<'_> {
         match self {
             Self::Floats(values) => Arc::new(values.as_array().iter().copied().collect::<Float64Array>()),
             Self::Integers(values) => Arc::new(values.as_array().iter().copied().collect::<Int64Array>()),
-            Self::Booleans(values) => Arc::new(values.as_array().iter().map(|value| Some(*value)).collect::<BooleanArray>()),
+            Self::Booleans(values) => {
+                Arc::new(values.as_array().iter().map(|value| Some(*value)).collect::<BooleanArray>())
+            }
             Self::Texts(values) => Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()),
         }
     }

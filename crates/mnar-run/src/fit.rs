@@ -16,8 +16,8 @@ use mnar::{Labels, Phi, PosteriorKind};
 use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
-use mnar_train::model::Network;
 use mnar_train::method::{Known, Method};
+use mnar_train::model::Network;
 use mnar_train::{
     Encoding, Examples, Job, ModelDescription, NetworkClassifier, Trained, logits, save_model, score, train,
     weighted_scores,
@@ -102,7 +102,8 @@ fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress)
     if !dataset.skipped.is_empty() {
         let shown: Vec<&str> = dataset.skipped.iter().take(3).map(String::as_str).collect();
         let more = if dataset.skipped.len() > 3 { ", ..." } else { "" };
-        let files = if dataset.skipped.len() == 1 { "entry that is not an image" } else { "entries that are not images" };
+        let files =
+            if dataset.skipped.len() == 1 { "entry that is not an image" } else { "entries that are not images" };
         progress.warn(&format!("skipped {} {files}: {}{more}", dataset.skipped.len(), shown.join(", ")));
     }
     if let Inputs::Table(table) = &dataset.inputs

@@ -267,7 +267,8 @@ impl FitOptions {
     /// Reads options from a TOML file, such as the `settings.toml` of an earlier run.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = std::fs::read_to_string(path).map_err(RunError::io("read", path))?;
-        toml::from_str(&text).map_err(|source| RunError::SettingsFile { path: path.to_owned(), source: Box::new(source) })
+        toml::from_str(&text)
+            .map_err(|source| RunError::SettingsFile { path: path.to_owned(), source: Box::new(source) })
     }
 
     /// These options, and the others where these are silent.

@@ -19,11 +19,7 @@ pub struct PredictOptions {
 }
 
 /// Predicts the rows of `data` by the model in a run folder.
-pub fn predict<'a>(
-    run: &Path,
-    data: impl Into<Source<'a>>,
-    options: &PredictOptions,
-) -> Result<Predictions, RunError> {
+pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOptions) -> Result<Predictions, RunError> {
     let folder = run.join(if options.baseline { "baseline" } else { "model" });
     if !folder.is_dir() {
         let finished = run.join("report.json").exists();
