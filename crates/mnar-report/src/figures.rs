@@ -46,10 +46,10 @@ impl Report {
             .collect();
         let mut heading = vec!["class", "labels", "phi", "95% interval"];
         if let Some(truth) = &self.truth {
-            series.push("truth".to_owned());
+            series.push("true phi".to_owned());
             let dots = self.classes().iter().zip(truth.phi.iter());
             marks.extend(dots.map(|(label, &value)| Dot { label: label.clone(), series: 1, value, interval: None }));
-            heading.push("truth");
+            heading.push("true phi");
         }
         let lines = self.classes().iter().enumerate().map(|(k, class)| {
             let mut line = vec![
@@ -85,8 +85,8 @@ impl Report {
         }
         let mut heading = vec!["class", "share of the labels", "share (estimated)", "95% interval"];
         if let Some(truth) = &self.truth {
-            series.push("truth".to_owned());
-            heading.push("truth");
+            series.push("true share".to_owned());
+            heading.push("true share");
             let dots = self.classes().iter().zip(truth.prevalence.iter());
             marks.extend(dots.map(|(label, &value)| Dot { label: label.clone(), series: 2, value, interval: None }));
         }

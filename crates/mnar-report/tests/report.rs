@@ -2,19 +2,40 @@
 
 mod samples;
 
-use mnar_report::{Level, Report};
+use mnar::analysis::{EstimateSettings, Evidence, TestSettings};
+use mnar::{Labels, PosteriorKind, Posteriors};
+use mnar_report::{Level, Report, ReportError, SCHEMA, estimate_text, test_text};
 use samples::{bare, full, hostile, plain};
+use serde_json::{Value, json};
+use std::error::Error as _;
 use std::path::Path;
 
-/// The committed schema is that of the code. `MNAR_BLESS=1 cargo test` writes it anew.
+/// The committed schema is that of the code. `MNAR_BLESS=1 cargo test` writes it again.
 #[test]
 fn the_committed_schema_is_that_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/report.v1.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/report.v2.json");
     if std::env::var_os("MNAR_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, Report::json_schema()).unwrap();
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), Report::json_schema());
+}
+
+/// Every part of a report has a type in the schema; only the settings may hold anything.
+#[test]
+fn the_schema_types_every_part() {
+    let schema: Value = serde_json::from_str(&Report::json_schema()).unwrap();
+    for name in ["Identifiability", "SelfMaskingCheck", "SensitivityPoint", "ReliabilityBin", "Bcts", "EpochRecord"] {
+        assert!(schema["$defs"][name]["properties"].is_object(), "{name}");
+    }
+    let untyped: Vec<&str> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, property)| property["type"].is_null() && property["anyOf"].is_null() && property["$ref"].is_null())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert!(untyped.is_empty(), "{untyped:?}");
 }
 
 #[test]
@@ -25,19 +46,114 @@ fn json_can_be_read_again() {
     }
 }
 
+/// The keys that programs rely on stand at the top level, each of them once.
 #[test]
-fn what_is_no_report_is_refused() {
-    let said = |text: &str| Report::from_json(text).unwrap_err().to_string();
-    assert!(said("{}").contains("not the report of a run"));
-    assert!(said("[1, 2").contains("not the report of a run"));
+fn the_json_is_flat() {
     let json = full(plain(3)).to_json().unwrap();
-    assert!(said(&json.replace("\"schema\": 1", "\"schema\": 99")).contains("newer mnar"));
-    let mut uneven = full(plain(3));
-    uneven.phi.pop();
-    assert_eq!(said(&uneven.to_json().unwrap()), "the report speaks of 3 classes, but `phi` has 2 values");
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let keys = "schema version title created command settings computed_on seconds seed warnings classes n n_labelled \
+        labelled_per_class phi phi_se phi_ci95 prevalence prevalence_ci95 method converged test statistic p_value df \
+        reject training uncertain truth classifier calibration";
+    for key in keys.split_whitespace() {
+        assert!(value.get(key).is_some(), "{key}");
+        assert_eq!(json.matches(&format!("\n  \"{key}\":")).count(), 1, "{key}");
+    }
+    assert_eq!(value["interval"]["kind"], "bootstrap-with-refit");
+    assert_eq!(value["training"]["debiased"]["ended"], "finished");
 }
 
-/// No name of the user's may end an element or begin one.
+#[test]
+fn other_json_is_refused() {
+    let error = Report::from_json("[1, 2").unwrap_err();
+    assert_eq!(error.to_string(), "this is not the report of a run");
+    assert!(error.source().unwrap().to_string().contains("line 1"));
+    assert!(matches!(Report::from_json("{}"), Err(ReportError::NotAReport { .. })));
+    let with = |path: &str, value: Value| {
+        let mut report: Value = serde_json::from_str(&full(plain(3)).to_json().unwrap()).unwrap();
+        *report.pointer_mut(path).unwrap() = value;
+        Report::from_json(&report.to_string()).unwrap_err()
+    };
+    assert!(with("/schema", json!(99)).to_string().contains("use a newer mnar"));
+    let why = |error: ReportError| error.source().unwrap().to_string();
+    assert!(why(with("/phi", json!([0.5, 0.5, 1.5]))).contains("phi"));
+    assert!(why(with("/training/debiased/ended", json!("bored"))).contains("bored"));
+    // A broken test is not the same as no test.
+    assert!(why(with("/p_value", json!("small"))).contains("invalid type"));
+}
+
+/// A list that does not have one value per class would fail only when it is drawn.
+#[test]
+fn uneven_lists_are_refused() {
+    let shortened = |path: &str| {
+        let mut report: Value = serde_json::from_str(&full(plain(3)).to_json().unwrap()).unwrap();
+        report.pointer_mut(path).unwrap().as_array_mut().unwrap().pop();
+        Report::from_json(&report.to_string()).unwrap_err().to_string()
+    };
+    assert_eq!(shortened("/phi"), "the report has 3 classes, but `phi` has 2 values");
+    let lists = [
+        ("/labelled_per_class", "labelled_per_class"),
+        ("/phi_ci95", "phi_ci95"),
+        ("/prevalence", "prevalence"),
+        ("/prevalence_ci95", "prevalence_ci95"),
+        ("/unlabelled_shares", "unlabelled_shares"),
+        ("/classifier/confusion", "classifier.confusion"),
+        ("/classifier/confusion/1", "classifier.confusion"),
+        ("/sensitivity/2/phi", "sensitivity.phi"),
+        ("/sensitivity/2/prevalence", "sensitivity.prevalence"),
+        ("/training/phi", "training.phi"),
+        ("/training/baseline/held_out_accuracy_per_class", "held_out_accuracy_per_class"),
+        ("/truth/phi", "truth.phi"),
+        ("/truth/prevalence", "truth.prevalence"),
+    ];
+    for (path, field) in lists {
+        assert!(shortened(path).ends_with(&format!("`{field}` has 2 values")), "{path}");
+    }
+}
+
+fn schema_1(name: &str) -> (Value, Report) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schema1").join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    (serde_json::from_str(&text).unwrap(), Report::from_json(&text).unwrap())
+}
+
+/// Reports of layout 1 keep their numbers, and their pages can be drawn again.
+#[test]
+fn reports_of_layout_1_are_upgraded() {
+    for name in ["demo.json", "fit.json", "complete.json"] {
+        let (old, report) = schema_1(name);
+        let new: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        assert_eq!(new["schema"], SCHEMA);
+        let kept = "version title created command classes n n_labelled labelled_per_class phi phi_se phi_ci95 prevalence \
+            prevalence_ci95 method converged test statistic df p_value p_value_chi_square draws condition self_masking \
+            identifiability effective_sample_size uncertain truth settings seed computed_on seconds warnings";
+        for key in kept.split_whitespace() {
+            assert_eq!(new.get(key), old.get(key), "{name}: {key}");
+        }
+        assert_eq!(new["interval"]["kind"], old["interval"], "{name}");
+        assert_eq!(new["training"]["debiased"], old["debiased"], "{name}");
+        assert_eq!(new["training"]["baseline"], old["baseline"], "{name}");
+        assert_eq!(new["training"]["phi"], old["training_phi"], "{name}");
+        assert_eq!(new["classifier"]["confusion"], old["confusion"], "{name}");
+        assert_eq!(new["classifier"]["reliability_after"], old["calibration"]["after"], "{name}");
+        assert_eq!(new["calibration"]["ece_after"], old["calibration"]["error_after"], "{name}");
+        assert!(report.to_html().unwrap().contains("Can you rely on these numbers?"), "{name}");
+        assert!(!report.to_text().is_empty(), "{name}");
+        report.figures().iter().for_each(|figure| assert!(figure.svg().is_ok(), "{name}: {}", figure.id));
+    }
+    let (_, demo) = schema_1("demo.json");
+    assert_eq!(demo.rejects(), Some(true));
+    assert_eq!(demo.figures().len(), 7);
+    assert_eq!(demo.findings.interval.replicates, 200);
+    // The shares of the unlabelled rows follow from those of all rows.
+    assert!((demo.findings.unlabelled_shares.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+    let (_, fit) = schema_1("fit.json");
+    assert_eq!(fit.findings.classifier.unwrap().out_of_fold_accuracy, 0.8839285714285714);
+    assert_eq!(fit.training.unwrap().debiased.history.len(), 3);
+    let (_, complete) = schema_1("complete.json");
+    assert!(complete.verdict().starts_with("No label is missing"));
+}
+
+/// No name from the data may end an element or begin one.
 #[test]
 fn names_do_not_become_html() {
     let page = full(hostile()).to_html().unwrap();
@@ -51,12 +167,12 @@ fn names_do_not_become_html() {
 fn a_hundred_classes_stay_below_two_megabytes() {
     let page = full(plain(100)).to_html().unwrap();
     assert!(page.len() < 2_000_000, "{}", page.len());
-    // A matrix of 10,000 cells is no picture.
+    // A matrix of 10,000 cells cannot be read.
     assert!(!page.contains("data-figure=\"confusion\""));
     assert!(page.contains("data-figure=\"phi\""));
 }
 
-/// The page asks nothing of the network: no address but those of namespaces.
+/// The page asks nothing of the network: it has no addresses except those of namespaces.
 #[test]
 fn the_page_names_no_address_to_load() {
     let page = full(plain(3)).to_html().unwrap();
@@ -85,6 +201,20 @@ fn every_figure_has_its_table_and_its_svg() {
     assert_eq!(bare().figures().len(), 3);
 }
 
+/// Numbers on the page carry the path at which the JSON has them.
+#[test]
+fn paths_on_the_page_lead_to_numbers_in_the_json() {
+    let report = full(plain(3));
+    let json: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+    let page = report.to_html().unwrap();
+    let paths: Vec<&str> = page.split("data-path=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(paths.len() > 50);
+    for path in paths {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        assert!(json.pointer(&pointer).is_some_and(Value::is_number), "{path}");
+    }
+}
+
 #[test]
 fn words_follow_the_numbers() {
     let mut report = full(plain(3));
@@ -93,18 +223,66 @@ fn words_follow_the_numbers() {
     let level = |report: &Report, about: &str| report.lights().iter().find(|light| light.about == about).unwrap().level;
     assert_eq!(level(&report, "Self-masking"), Level::Careful);
     assert_eq!(level(&report, "Identifiability"), Level::Bad);
-    assert!(report.next_steps().iter().any(|step| step.contains("red")));
-    report.result.as_mut().unwrap().p_value = 0.3;
+    assert!(report.next_steps()[0].contains("problems"));
+    let page = report.to_html().unwrap();
+    assert!(page.contains("data-level=\"bad\"") && page.contains("Identifiability: problem found"));
+
+    let test = report.test.as_mut().unwrap();
+    (test.result.p_value, test.reject) = (0.3, false);
     assert!(report.verdict().starts_with("No sign"));
-    assert!(report.next_steps().iter().any(|step| step.contains("no proof")));
-    report.converged = false;
+    assert!(report.next_steps().iter().any(|step| step.contains("not proof")));
+    report.findings.self_masking.as_mut().unwrap().p_value = 0.34;
+    let light = report.lights().remove(0);
+    assert_eq!(light.sentence, "No sign that labels depend on more than the class (p = 0.3400).");
+    assert_eq!(light.level.name(), "no problem found");
+    assert!(report.to_text().contains("\nSelf-masking check: no sign that labels depend on more than the class"));
+    report.findings.converged = false;
     assert_eq!(level(&report, "Convergence"), Level::Bad);
-    assert!(bare().verdict().starts_with("All labels are there"));
+
+    report.test = None;
+    assert!(report.verdict().contains("not tested"));
+    assert!(report.to_html().unwrap().contains("<h1>Are these labels informative?</h1>"));
+    let bare = bare();
+    assert!(bare.verdict().starts_with("No label is missing"));
+    assert!(bare.lights().is_empty());
+    assert!(bare.to_html().unwrap().contains("<h1>No labels are missing</h1>"));
 }
 
 #[test]
-fn text_fits_eighty_columns() {
+fn tables_fit_eighty_columns() {
     for line in full(plain(12)).to_text().lines().filter(|line| line.starts_with("  ")) {
         assert!(line.chars().count() <= 80, "{line}");
     }
+}
+
+/// Findings as the core makes them, in the words of a terminal.
+#[test]
+fn estimates_and_tests_are_put_into_words() {
+    let p = ndarray::Array2::from_shape_fn((400, 2), |(i, k)| if (i % 2 == 0) == (k == 0) { 0.9 } else { 0.1 });
+    let labels = Labels::from_values((0..400).map(|i| match i % 20 {
+        0 | 2 | 4 | 6 | 8 => Some("malignant"),
+        1 => Some("benign"),
+        _ => None,
+    }))
+    .unwrap();
+    let posteriors = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
+    let evidence = Evidence::predictions(&posteriors, &labels);
+    let settings = EstimateSettings { width: Some(0.1), sensitivity: vec![0.5, 1.0, 2.0], ..Default::default() };
+    let text = estimate_text(&settings.run(&evidence, &()).unwrap(), &settings);
+    assert!(text.starts_with("Class `malignant` is about"), "{text}");
+    let heading = text.lines().nth(2).unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+    assert_eq!(
+        heading.collect::<Vec<_>>(),
+        ["class", "labels", "phi", "95% interval", "label share", "share", "95% interval"]
+    );
+    assert!(text.contains("  malignant     100") && text.contains("of width 0.1"), "{text}");
+    assert!(text.lines().skip(2).take(3).all(|line| line.chars().count() <= 80), "{text}");
+
+    let settings = TestSettings { power: Some(0.8), ..Default::default() };
+    let found = settings.run(&evidence, &()).unwrap();
+    let text = test_text(&found, &settings, false);
+    assert!(text.starts_with("These labels are informative (p = 0.0001)"), "{text}");
+    assert!(text.contains("has not seen them") && text.contains("80% would need about"), "{text}");
+    assert!(!text.contains("--"), "{text}");
+    assert!(!test_text(&found, &settings, true).contains("has not seen them"));
 }
