@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar_data::ImageShape;
 use mnar_train::InputShape;
 use mnar_train::loss::cross_entropy;
-use mnar_train::model::{Architecture, NetworkModule, Network};
+use mnar_train::model::{Architecture, Network, NetworkModule};
 use mnar_train::optimiser::{Optimiser, OptimiserState};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -104,11 +104,7 @@ pub struct Trained<M> {
 ///
 /// Steps and epochs are reported to `progress`. If it cancels, the checkpoint is written and the result is
 /// [`mnar::Error::Cancelled`]; the same call goes on from there.
-pub fn train<M: NetworkModule>(
-    network: M,
-    job: &Job<'_>,
-    progress: &dyn Progress,
-) -> Result<Trained<M>, TrainError> {
+pub fn train<M: NetworkModule>(network: M, job: &Job<'_>, progress: &dyn Progress) -> Result<Trained<M>, TrainError> {
     let mut run = Run::start(network, job)?;
     progress.begin(job.stage, run.steps, run.state.step);
     let ended = run.until_end(progress);

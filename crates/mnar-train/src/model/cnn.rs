@@ -1,6 +1,6 @@
 //! The paper's two networks for flat images.
 
-use super::{NetworkModule, Mlp};
+use super::{Mlp, NetworkModule};
 use crate::layers::{BatchNorm, Conv, Window, max_pool, rectified_max_pool};
 use crate::parameters::Initial;
 use burn::module::Module;

@@ -1,6 +1,6 @@
 //! A small network for volumes.
 
-use super::{NetworkModule, Mlp};
+use super::{Mlp, NetworkModule};
 use crate::layers::{BatchNorm, Conv, Window, max_pool};
 use crate::parameters::Initial;
 use burn::module::Module;

@@ -1,6 +1,6 @@
 //! Wide residual networks, as FixMatch uses them.
 
-use super::{NetworkModule, Dense};
+use super::{Dense, NetworkModule};
 use crate::layers::{Activation, BatchNorm, Conv, Window, mean_pool};
 use crate::parameters::Initial;
 use burn::module::Module;
