@@ -1,4 +1,4 @@
-//! `cargo bench -p mnar-train --bench augment`: the two views of the batches that training draws.
+//! `cargo bench -p mnar-train --bench augment`: the two views of the batches drawn in training.
 #![allow(missing_docs)]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -48,7 +48,7 @@ fn views(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One operation at a time, to see which one a change made slow.
+/// One operation at a time, to see which one became slow.
 fn operations(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("operation");
     let batch = images(448, COLOUR);

@@ -1,8 +1,8 @@
-//! A consistency method defined outside the crate: mean teacher (Tarvainen and Valpola 2017), debiased.
+//! A custom consistency method, defined outside the crate: mean teacher (Tarvainen and Valpola 2017), debiased.
 //!
 //! cargo run --release -p mnar-train --example mean_teacher
 //!
-//! The method below sees logits and nothing else. That the risk around it is debiased is not its business.
+//! The method below sees logits and nothing else; the risk around it is debiased without its knowledge.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
@@ -33,7 +33,7 @@ impl Consistency for MeanTeacher {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Digits from 0 to 9 are less and less likely to be labelled.
+    // The digits 0 to 9 are less and less likely to be labelled.
     let sample = digits();
     let truth = Phi::new((0..10).map(|k| 0.3 * 0.8f64.powi(k)).collect())?;
     let complete = Labels::allow_degenerate(sample.y.iter().copied().map(Some).collect(), sample.names.clone())?;
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let y = sample.y[**row].index();
             scores.iter().all(|score| *score <= scores[y])
         });
-        println!("{name:<12} {:.2}% of the hidden labels", 100.0 * right.count() as f64 / hidden.len() as f64);
+        println!("{name:<12} {:.2}% of the hidden labels correct", 100.0 * right.count() as f64 / hidden.len() as f64);
     }
     Ok(())
 }

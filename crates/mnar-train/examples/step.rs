@@ -1,6 +1,6 @@
-//! Times training steps on request, for `bench/train_step.py`, which times PyTorch's beside them.
+//! Times training steps on request, for `bench/train_step.py`, which times PyTorch's alongside.
 //!
-//! Reads lines `NETWORK STEPS` from stdin and answers each with the fastest step's seconds and the peak memory in MB.
+//! Reads lines `NETWORK STEPS` from stdin and answers each with the fastest step in seconds and the peak memory in MB.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar_data::ImageShape;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-/// As in the command `mnar`.
+/// The same allocator as in the command `mnar`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -70,14 +70,14 @@ fn main() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let mut words = line.split_whitespace();
         let (Some(name), Some(Ok(steps))) = (words.next(), words.next().map(str::parse::<usize>)) else {
-            eprintln!("say NETWORK STEPS");
+            eprintln!("expected a line `NETWORK STEPS`");
             std::process::exit(2);
         };
         if !benches.contains_key(name) {
             match Bench::new(name) {
                 Some(bench) => benches.insert(name.to_owned(), bench),
                 None => {
-                    eprintln!("there is no network `{name}`");
+                    eprintln!("unknown network `{name}`");
                     std::process::exit(2);
                 }
             };
@@ -89,7 +89,7 @@ fn main() {
     }
 }
 
-/// Peak resident memory in MB, 0 where the system does not say.
+/// Peak resident memory in MB, 0 where the system does not report it.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));

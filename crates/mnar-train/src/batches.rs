@@ -1,11 +1,11 @@
-//! Which rows a step sees. Everything follows from the seed and the step, so a resumed run sees the same.
+//! Which rows a step sees. Everything follows from the seed and the step, so a resumed run sees the same rows.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// An endless walk through a set of rows in batches, each pass in a new order. A pass leaves no row out: where it
-/// ends inside a batch, the next pass fills the batch up.
+/// Endless batches from a set of rows, each pass in a new order. A pass leaves no row out: where it ends inside a
+/// batch, the next pass fills the batch up.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     rows: Vec<usize>,
@@ -17,23 +17,23 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Batches of `batch` rows, or of all rows where there are fewer.
+    /// Batches of `batch` rows, or of all rows if there are fewer.
     pub(crate) fn new(rows: Vec<usize>, batch: usize, seed: u64) -> Self {
         let batch = batch.clamp(1, rows.len().max(1));
         Self { rows, batch, seed, pass: None, order: Vec::new() }
     }
 
-    /// Steps of one pass.
+    /// Number of steps that count as one pass: the whole batches, at least 1.
     pub(crate) fn steps(&self) -> u64 {
         (self.rows.len() / self.batch).max(1) as u64
     }
 
-    /// Are there no rows at all?
+    /// Whether there are no rows at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows of a step, counted from 0.
+    /// The rows of a step; steps are counted from 0.
     pub(crate) fn rows(&mut self, step: u64) -> Vec<usize> {
         if self.rows.is_empty() {
             return Vec::new();

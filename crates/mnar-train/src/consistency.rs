@@ -1,7 +1,7 @@
 //! Consistency methods: losses that need no label.
 //!
-//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So whatever
-//! it is, [`loss::ssl_risk`](crate::loss::ssl_risk) debiases it: "any semi-supervised method" holds by type.
+//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So
+//! [`loss::ssl_risk`](crate::loss::ssl_risk) debiases any method: the type guarantees "any semi-supervised method".
 
 use crate::error::TrainError;
 use burn::tensor::activation::{log_softmax, softmax};
@@ -40,11 +40,11 @@ pub struct Views {
     pub weak: Tensor<2>,
     /// The strongly augmented rows, where the method asks for them. Tables have no augmentation: the plain rows.
     pub strong: Option<Tensor<2>>,
-    /// The averaged weights' logits of the weak view, without gradient, where the method asks for it.
+    /// Logits of the weak view from the averaged weights, without gradient, where the method asks for them.
     pub teacher: Option<Tensor<2>>,
-    /// Class probabilities of the rows by another model, where the method asks for them.
+    /// Probabilities of the rows according to another model, where the method asks for them.
     pub targets: Option<Tensor<2>>,
-    /// The confidence a class must reach to be taken for a label, K numbers.
+    /// The confidence at which a class is accepted as a pseudo-label, K numbers.
     pub thresholds: Tensor<1>,
 }
 
@@ -70,18 +70,18 @@ impl Views {
 pub struct Needs {
     /// The strongly augmented view.
     pub strong: bool,
-    /// The averaged weights.
+    /// The logits of the averaged weights.
     pub teacher: bool,
-    /// Probabilities by another model ([`Job::targets`](crate::Job::targets)).
+    /// Probabilities from another model ([`Job::targets`](crate::Job::targets)).
     pub targets: bool,
 }
 
 /// A loss that does not look at labels.
 pub trait Consistency: Send + Sync {
-    /// The name for reports.
+    /// The name of the method, for reports.
     fn name(&self) -> &str;
 
-    /// Which views it looks at.
+    /// Which views the method uses.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -105,7 +105,7 @@ impl Consistency for Entropy {
     }
 }
 
-/// Cross-entropy with the most likely class as label, where it is likely enough.
+/// Cross-entropy with the most likely class as the label, where it is likely enough.
 #[derive(Clone, Copy, Debug)]
 pub struct PseudoLabels;
 
@@ -119,7 +119,7 @@ impl Consistency for PseudoLabels {
     }
 }
 
-/// Cross-entropy with the probabilities that another model gives: an unknown label is replaced by what is known of it.
+/// Cross-entropy with the probabilities given by another model: an unknown label is replaced by what is known about it.
 ///
 /// The other model must not have seen the label of the row, or the loss depends on it.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ impl Consistency for Imputation {
     }
 }
 
-/// Pseudo-labels of the weak view, learnt on the strong one.
+/// Pseudo-labels from the weak view, learnt on the strong view.
 #[derive(Clone, Copy, Debug)]
 pub struct FixMatch;
 
@@ -158,7 +158,8 @@ impl Consistency for FixMatch {
     }
 }
 
-/// −log p(ŷ|x) of `student`, ŷ the top class of `teacher`, 0 where the teacher is less sure than ŷ's threshold.
+/// −log p(ŷ|x) of `student`, where ŷ is the top class of `teacher`; 0 where the teacher's confidence is below ŷ's
+/// threshold.
 pub fn imitate(teacher: Tensor<2>, student: Tensor<2>, thresholds: &Tensor<1>) -> Tensor<1> {
     let (confidence, class) = softmax(teacher.detach(), 1).max_dim_with_indices(1);
     let class: Tensor<1, Int> = class.squeeze_dim(1);

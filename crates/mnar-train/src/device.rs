@@ -1,4 +1,4 @@
-//! The device that computes.
+//! The devices to compute on.
 
 use crate::error::TrainError;
 use crate::layers::{cpu_kernels, is_cpu};
@@ -9,7 +9,7 @@ pub fn cpu() -> Device {
     Device::flex().autodiff()
 }
 
-/// The first CUDA device, with gradients, where it is built in.
+/// The first CUDA device, with gradients, if support is built in.
 pub fn cuda() -> Result<Device, TrainError> {
     #[cfg(feature = "cuda")]
     return Ok(Device::cuda(0usize).autodiff());
@@ -17,7 +17,7 @@ pub fn cuda() -> Result<Device, TrainError> {
     Err(TrainError::NoDevice { device: "cuda" })
 }
 
-/// The default WebGPU device, with gradients, where it is built in.
+/// The default WebGPU device, with gradients, if support is built in.
 pub fn wgpu() -> Result<Device, TrainError> {
     #[cfg(feature = "wgpu")]
     return Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice).autodiff());
@@ -25,10 +25,10 @@ pub fn wgpu() -> Result<Device, TrainError> {
     Err(TrainError::NoDevice { device: "wgpu" })
 }
 
-/// What computes, for a report: `cpu, avx2 kernels`, or the device's own name.
+/// The name of what computes, for a report: `cpu, avx2 kernels`, or the device's own name.
 ///
 /// # Errors
-/// The environment asks for instructions that this processor lacks.
+/// The environment requests instructions that this processor lacks.
 pub fn name(device: &Device) -> Result<String, TrainError> {
     if is_cpu(device) {
         return Ok(format!("cpu, {} kernels", cpu_kernels()?));

@@ -8,15 +8,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Writes one event file. Dropped, it writes what is left in its buffer, but cannot say whether that failed: call
-/// [`flush`](Self::flush) at the end, and wherever a viewer should be up to date.
+/// Writes one event file. When dropped, it writes what is left in its buffer but cannot report whether that failed:
+/// call [`flush`](Self::flush) at the end, and whenever a viewer should be up to date.
 #[derive(Debug)]
 pub struct EventWriter {
     file: BufWriter<File>,
 }
 
 impl EventWriter {
-    /// Starts a new event file in a folder, which is made if need be.
+    /// Starts a new event file in a folder, which is created if necessary.
     pub fn create(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let mut writer = Self { file: BufWriter::new(create_file(folder)?) };
@@ -24,8 +24,8 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Starts another event file in the folder of an interrupted run; TensorBoard joins the files of a folder. Of the
-    /// files before it, TensorBoard then forgets every scalar of step `from_step` or later: give the first step that
+    /// Starts another event file in the folder of an interrupted run; TensorBoard merges the files of a folder. From
+    /// the earlier files, TensorBoard then discards every scalar of step `from_step` or later: pass the first step that
     /// will be written again, one after that of the checkpoint.
     pub fn append(folder: &Path, from_step: u64) -> io::Result<Self> {
         let mut writer = Self::create(folder)?;
@@ -33,12 +33,12 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Writes the value of a curve at a step. Tags that share a beginning up to a `/` are drawn in one group.
+    /// Writes the value of a curve at a step. Tags with the same prefix up to a `/` are drawn in one group.
     pub fn scalar(&mut self, tag: &str, step: u64, value: f32) -> io::Result<()> {
         self.record(&scalar(wall_time(), step, tag, value))
     }
 
-    /// Hands all that was written to the operating system.
+    /// Passes everything written so far to the operating system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
@@ -48,15 +48,15 @@ impl EventWriter {
     }
 }
 
-/// A file named after the time, which is how TensorBoard orders the files of a folder. Where that second, or a later
-/// one, is taken (a run resumed at once, or after the clock was set back), the second after it.
+/// Creates a file named after the time, by which TensorBoard orders the files of a folder. If that second or a later
+/// one is taken (a run resumed at once, or after the clock was set back), the name uses the second after it.
 fn create_file(folder: &Path) -> io::Result<File> {
     const PREFIX: &str = "events.out.tfevents.";
     let mut seconds = wall_time() as u64;
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let taken = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u64>().ok());
-        // 32 bits of seconds last until 2106; a larger number is no time, and must not push the names away.
+        // 32 bits of seconds last until 2106; a larger number is not a time and must not push later names forward.
         if let Some(taken) = taken.filter(|taken| *taken < 1 << 32) {
             seconds = seconds.max(taken + 1);
         }
@@ -64,7 +64,7 @@ fn create_file(folder: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).open(folder.join(format!("{PREFIX}{seconds}.mnar")))
 }
 
-/// Seconds since 1970; 0 on a machine whose clock is set before that.
+/// Seconds since 1970; 0 on a machine whose clock is set to an earlier date.
 fn wall_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
@@ -80,8 +80,8 @@ fn framed(data: &[u8]) -> Vec<u8> {
     record
 }
 
-/// CRC-32C, rotated and shifted by a constant as TFRecord asks for, so that checksums of data that holds checksums
-/// stay good ones.
+/// CRC-32C, rotated and shifted by a constant as TFRecord requires, so that checksums of data that contain checksums
+/// remain good ones.
 fn masked_checksum(data: &[u8]) -> u32 {
     crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -94,7 +94,7 @@ fn version(wall_time: f64) -> Vec<u8> {
     event.0
 }
 
-/// `Event { wall_time, step, session_log: { status: START } }`: what follows replaces what was there from `step` on.
+/// `Event { wall_time, step, session_log: { status: START } }`: what follows replaces earlier events from `step` on.
 fn session_start(wall_time: f64, step: u64) -> Vec<u8> {
     let mut session_log = Message::default();
     session_log.integer(1, 1);
@@ -119,7 +119,7 @@ fn scalar(wall_time: f64, step: u64, tag: &str, value: f32) -> Vec<u8> {
     event.0
 }
 
-/// A protobuf message under construction; fields are to be added in the order of their numbers.
+/// A protobuf message under construction; fields must be added in the order of their numbers.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -137,7 +137,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// Zero is the default, and left out as other writers do.
+    /// Zero is the default and is left out, as other writers do.
     fn integer(&mut self, field: u64, value: u64) {
         if value != 0 {
             self.key(field, 0);
@@ -150,7 +150,7 @@ impl Message {
         self.0.extend(value.to_le_bytes());
     }
 
-    /// Written even if zero: it is one of several kinds of value, and its presence says which.
+    /// Written even if zero: it is one of several kinds of value, and its presence selects the kind.
     fn float(&mut self, field: u64, value: f32) {
         self.key(field, 5);
         self.0.extend(value.to_le_bytes());
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// The data of every record of a file, with its lengths and checksums verified.
+    /// The data of every record in a file, after verifying lengths and checksums.
     fn read_records(path: &Path) -> Vec<Vec<u8>> {
         let bytes = fs::read(path).expect("the file just written");
         let mut rest = &bytes[..];
@@ -199,7 +199,7 @@ mod tests {
         files
     }
 
-    /// Without the nine bytes of field 1, the time of writing.
+    /// The record without the nine bytes of field 1, the time of writing.
     fn after_time(record: &[u8]) -> &[u8] {
         assert_eq!(record[0], 1 << 3 | 1);
         &record[9..]

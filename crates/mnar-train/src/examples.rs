@@ -7,13 +7,13 @@ use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How raw inputs become numbers near 0: learnt on all rows, saved with the model.
+/// How raw inputs become numbers near 0: learnt from all rows, saved with the model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Encoding {
     /// Columns of a table.
     Table(TableEncoder),
-    /// Pixels.
+    /// Pixels of images.
     Images {
         /// The shape of an image.
         shape: ImageShape,
@@ -52,7 +52,7 @@ impl Encoding {
         })
     }
 
-    /// The shape of the encoded rows, which a network takes.
+    /// The shape of the network's input.
     pub fn shape(&self) -> InputShape {
         match self {
             Self::Table(encoder) => InputShape::Row(encoder.width()),
@@ -65,14 +65,14 @@ impl Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputShape {
-    /// A row of so many numbers.
+    /// A row of this many numbers.
     Row(usize),
     /// An image, channels last.
     Image(ImageShape),
 }
 
 impl InputShape {
-    /// How many numbers an input has.
+    /// Number of values in one input.
     pub fn width(self) -> usize {
         match self {
             Self::Row(width) => width,
@@ -109,7 +109,7 @@ pub enum View<'a> {
 }
 
 impl Examples {
-    /// A table that is encoded already.
+    /// A table that is already encoded.
     pub fn from_rows(rows: ArrayView2<'_, f64>) -> Self {
         Self::Table(rows.mapv(|value| value as f32))
     }
@@ -184,7 +184,7 @@ impl Examples {
     }
 }
 
-/// Names a draw of augmentations: the same draw gives the same pictures, whatever was drawn before.
+/// Identifies a draw of augmentations: the same draw gives the same images, whatever was drawn before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
     /// Seed of the run and the view.
@@ -195,7 +195,7 @@ pub struct Draw {
 
 fn channel_moments(images: &Images) -> (Vec<f32>, Vec<f32>) {
     let channels = images.shape().channels;
-    // Whole numbers, so the sums are exact in any order: 255² · 10^13 pixels fit.
+    // Integers, so the sums are exact in any order: 255² · 10^13 pixels fit.
     let (sum, squares) = (0..images.len())
         .into_par_iter()
         .fold(
@@ -220,7 +220,7 @@ fn channel_moments(images: &Images) -> (Vec<f32>, Vec<f32>) {
         );
     let count = (images.len() * images.shape().len() / channels).max(1) as f64;
     let mean: Vec<f64> = sum.iter().map(|&sum| sum as f64 / count).collect();
-    // One grey level at least: a channel of one value stays 0 instead of becoming infinite.
+    // At least one grey level: a channel with a single value stays 0 instead of becoming infinite.
     let sd = squares.iter().zip(&mean).map(|(&squares, mean)| (squares as f64 / count - mean * mean).max(1.0).sqrt());
     let sd = sd.map(|sd| (sd / 255.0) as f32).collect();
     (mean.into_iter().map(|mean| (mean / 255.0) as f32).collect(), sd)

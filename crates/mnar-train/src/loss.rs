@@ -1,8 +1,8 @@
-//! The one place where weights meet losses.
+//! The one place where losses are weighted.
 //!
-//! Every risk is written for a batch of labelled rows and a batch of unlabelled rows, each drawn from its own set, and
-//! is in expectation over the batches the risk of the whole data set: means are multiplied by the sets' *true* shares
-//! n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
+//! Every risk is computed from a batch of labelled rows and a batch of unlabelled rows, each drawn from its own set,
+//! and its expectation over the batches is the risk of the whole data set: means are multiplied by the sets' *true*
+//! shares n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
 
 use crate::mechanism::tensor;
 use burn::tensor::activation::log_softmax;
@@ -10,7 +10,7 @@ use burn::tensor::{Int, Tensor};
 use mnar::Phi;
 use serde::{Deserialize, Serialize};
 
-/// −log p(y|x), one entry per row.
+/// −log p(y|x), one value per row.
 pub fn cross_entropy(logits: Tensor<2>, y: Tensor<1, Int>) -> Tensor<1> {
     log_softmax(logits, 1).gather(1, y.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }
@@ -27,15 +27,15 @@ pub struct Losses {
     pub h: Option<(Tensor<1>, Tensor<1>)>,
 }
 
-/// How labelled and unlabelled rows share the whole data set.
+/// The shares of labelled and unlabelled rows in the whole data set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetShares {
-    /// n_l/n.
+    /// n_l/n, the share of labelled rows.
     pub labelled: f64,
 }
 
 impl SetShares {
-    /// n_u/n.
+    /// n_u/n, the share of unlabelled rows.
     pub fn unlabelled(self) -> f64 {
         1.0 - self.labelled
     }
@@ -51,14 +51,14 @@ pub enum Weighting {
     Propensity(Tensor<1>),
 }
 
-/// Ways to trade a little bias of the weights for variance. None is used unless asked for, and results name it.
+/// Ways to trade a little bias of the weights for less variance. None is used unless requested, and results name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stabiliser {
     /// The weights as they are.
     #[default]
     Exact,
-    /// 1/phi at most this many times n/n_l.
+    /// 1/phi is at most this many times n/n_l.
     Clip(f64),
 }
 
@@ -132,8 +132,8 @@ pub fn observed_likelihood(
     labelled.mul_scalar(shares.labelled) + unlabelled.mul_scalar(shares.unlabelled())
 }
 
-/// The smallest 1 − phi that is believed: rows of a class that is always labelled are never unlabelled, but a phi of 1 is
-/// an estimate.
+/// The smallest 1 − phi that is trusted: rows of a class that is always labelled are never unlabelled, but a phi of 1
+/// is only an estimate.
 const SMALLEST_SHARE: f64 = 1e-3;
 
 /// Logits of p(y | x, r) from those of p(y | x): p(y | x, r = 1) ∝ phi_y p(y | x) and p(y | x, r = 0) ∝ (1 − phi_y)

@@ -1,4 +1,4 @@
-//! The course of a run as JSON lines: one object a line, readable while the run goes on.
+//! The course of a run as JSON lines: one object per line, readable while the run is in progress.
 
 use mnar_data::AtomicFile;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A log of records that each hold their `step`. Every record is with the operating system when
+/// A log of records, each of which holds its `step`. Every record has reached the operating system when
 /// [`record`](Self::record) returns: a killed run loses none of them.
 #[derive(Debug)]
 pub struct MetricsLog {
@@ -15,24 +15,24 @@ pub struct MetricsLog {
     dropped: usize,
 }
 
-/// The one field that every record must hold; the others are the caller's.
+/// The one field that every record must hold; the others are up to the caller.
 #[derive(Deserialize)]
 struct Stamp {
     step: u64,
 }
 
 impl MetricsLog {
-    /// Starts an empty log. A log that is already there is replaced.
+    /// Starts an empty log. An existing log is replaced.
     pub fn create(path: &Path) -> io::Result<Self> {
         Ok(Self { file: File::create(path)?, path: path.to_owned(), dropped: 0 })
     }
 
-    /// Goes on with the log of a run that resumes after `step`, the step of its checkpoint. Later records are dropped,
-    /// since the run will write them again, and so is a last line that was torn when the run was killed:
-    /// [`dropped`](Self::dropped) says how many. The log is replaced as a whole, so it is never half there. Where there
-    /// is none, an empty one is started.
+    /// Continues the log of a run that resumes after `step`, the step of its checkpoint. Later records are dropped,
+    /// since the run will write them again, and so is a last line that was cut short when the run was killed:
+    /// [`dropped`](Self::dropped) tells how many. The log is replaced as a whole, so it is never half written. If there
+    /// is no log, an empty one is started.
     ///
-    /// Fails on a line that is no record and not the last one: that is no log of this program, or a damaged one.
+    /// Fails on a line that is not a record and not the last one: the file is not a log of this program, or is damaged.
     pub fn resume(path: &Path, step: u64) -> io::Result<Self> {
         let content = match fs::read(path) {
             Ok(content) => content,
@@ -49,17 +49,17 @@ impl MetricsLog {
         Ok(Self { file, path: path.to_owned(), dropped })
     }
 
-    /// Appends a record. It must serialise to an object with a field `step`, a whole number that is not negative;
-    /// numbers that are not finite are written as `null`.
+    /// Appends a record. It must serialise to an object with a field `step`, a non-negative integer; numbers that are
+    /// not finite are written as `null`.
     pub fn record<T: Serialize>(&mut self, record: &T) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
-        // Refused now, not when the run is resumed and its log cannot be read.
+        // Rejected now, rather than when the run is resumed and its log cannot be read.
         parse(&line).map_err(|error| {
             let text = String::from_utf8_lossy(&line);
             invalid(io::ErrorKind::InvalidInput, &self.path, format!("a record needs a `step` ({error}): {text}"))
         })?;
         line.push(b'\n');
-        // One call with the newline in it: a kill between two would tear the line.
+        // A single call that includes the newline: a kill between two calls would leave a partial line.
         self.file.write_all(&line)
     }
 
@@ -69,7 +69,7 @@ impl MetricsLog {
     }
 }
 
-/// The lines up to a step, and how many others there were.
+/// The lines up to a step, and the number of other lines.
 fn keep_until(content: &[u8], step: u64, path: &Path) -> io::Result<(Vec<u8>, usize)> {
     let mut kept = Vec::with_capacity(content.len());
     let mut dropped = 0;
@@ -82,11 +82,11 @@ fn keep_until(content: &[u8], step: u64, path: &Path) -> io::Result<(Vec<u8>, us
                 kept.push(b'\n');
             }
             Ok(_) => dropped += 1,
-            // Only the last line can be torn. Its end may be missing, or zeros after a power cut.
+            // Only the last line can be cut short. Its end may be missing, or zeros after a power failure.
             Err(_) if lines.peek().is_none() => dropped += 1,
             Err(error) => {
                 let what = format!(
-                    "line {} is no record ({error}); remove the line, or move the file away to start a new log",
+                    "line {} is not a record ({error}); remove the line, or move the file away to start a new log",
                     number + 1
                 );
                 return Err(invalid(io::ErrorKind::InvalidData, path, what));
@@ -96,9 +96,9 @@ fn keep_until(content: &[u8], step: u64, path: &Path) -> io::Result<(Vec<u8>, us
     Ok((kept, dropped))
 }
 
-/// An object ends in its closing brace, so what is torn cannot pass for a record.
+/// Parses a record. An object ends with its closing brace, so a partial line cannot pass for a record.
 fn parse(line: &[u8]) -> serde_json::Result<Stamp> {
-    // An array of one number would do for serde as the fields in their order; a map does not.
+    // Serde would also accept an array of one number as the fields in order; only a map is a record.
     if line.first() != Some(&b'{') {
         return Err(serde::de::Error::custom("not an object"));
     }
@@ -176,7 +176,7 @@ mod tests {
         for end in last..=whole.len() {
             fs::write(&path, &whole[..end]).expect("torn");
             let mut log = MetricsLog::resume(&path, 100).expect("resumed");
-            // Whole but for its newline, the line is kept and completed.
+            // A line that lacks only its newline is kept and completed.
             let complete = end + 1 >= whole.len();
             assert_eq!(log.dropped(), usize::from(!complete && end > last));
             log.record(&row(9)).expect("written");
@@ -199,9 +199,9 @@ mod tests {
         let (_folder, path) = log_of_four();
         let text = fs::read_to_string(&path).expect("a log").replacen("{\"step\":2,", "{\"step\":", 1);
         fs::write(&path, &text).expect("damaged");
-        let error = MetricsLog::resume(&path, 1).expect_err("line 2 is no record");
+        let error = MetricsLog::resume(&path, 1).expect_err("line 2 is not a record");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert!(error.to_string().contains("line 2 is no record"), "{error}");
+        assert!(error.to_string().contains("line 2 is not a record"), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("still there"), text);
     }
 

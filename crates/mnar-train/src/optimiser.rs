@@ -1,8 +1,8 @@
-//! Stochastic gradient steps: SGD with momentum, and Adam.
+//! Stochastic gradient methods: SGD with momentum, and Adam.
 //!
-//! One pass over the numbers of a parameter takes the step and moves the average, where a chain of tensor operations
-//! would read and write them ten times. The state is plain vectors in the order of the network's parameters, so a
-//! checkpoint holds it bit by bit.
+//! A single pass over the numbers of a parameter takes the step and updates the average, where a chain of tensor
+//! operations would read and write them ten times. The state consists of plain vectors in the order of the network's
+//! parameters, so a checkpoint stores it bit for bit.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Gradients, Tensor};
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "name")]
 pub enum Optimiser {
-    /// Momentum as PyTorch has it: v ← μ v + g, θ ← θ − γ v (with Nesterov's look-ahead, θ ← θ − γ (g + μ v)).
+    /// SGD with PyTorch's momentum: v ← μ v + g, θ ← θ − γ v (with Nesterov's look-ahead, θ ← θ − γ (g + μ v)).
     Sgd {
-        /// μ.
+        /// The momentum μ.
         momentum: f32,
-        /// Look ahead?
+        /// Whether to use Nesterov's look-ahead.
         nesterov: bool,
-        /// Added to the gradient: decay · θ.
+        /// Weight decay, added to the gradient: decay · θ.
         weight_decay: f32,
     },
     /// Adam, with decoupled weight decay.
@@ -28,7 +28,7 @@ pub enum Optimiser {
         beta1: f32,
         /// Weight of the past in the mean of their squares.
         beta2: f32,
-        /// θ ← θ − γ · decay · θ.
+        /// Decoupled weight decay: θ ← θ − γ · decay · θ.
         weight_decay: f32,
     },
 }
@@ -45,15 +45,15 @@ impl Optimiser {
     }
 }
 
-/// Adam's guard against division by 0; PyTorch's.
+/// Adam's guard against division by 0, as in PyTorch.
 const EPSILON: f32 = 1e-8;
 
-/// What the optimiser remembers, and the running average of the weights.
+/// The memory of the optimiser, and the running average of the weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OptimiserState {
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: u64,
-    /// First moments (or momentum), one vector a trained tensor.
+    /// First moments (or momentum), one vector per trained tensor.
     pub first: Vec<Vec<f32>>,
     /// Second moments, for Adam.
     pub second: Vec<Vec<f32>>,
@@ -61,11 +61,11 @@ pub struct OptimiserState {
     pub average: Vec<Vec<f32>>,
 }
 
-/// Numbers from which a parameter is worth two threads.
+/// Parameters with at least this many numbers are worth two threads.
 const PARALLEL: usize = 1 << 15;
 
 impl OptimiserState {
-    /// One step, and the average moved along: average ← decay · average + (1 − decay) · θ.
+    /// Takes one step and updates the average: average ← decay · average + (1 − decay) · θ.
     pub fn step<M: Module>(
         &mut self,
         network: M,
@@ -96,7 +96,7 @@ impl ModuleMapper for Stepper<'_> {
         let all = self.all;
         self.all += 1;
         let Some(gradient) = gradient else {
-            // Running statistics have no gradient but belong to the average.
+            // Running statistics have no gradient but are part of the average.
             let values: Vec<f32> = param.val().inner().into_data().iter::<f32>().collect();
             self.average(all, &values);
             return param;
@@ -160,7 +160,7 @@ impl Stepper<'_> {
             self.state.average.push(values.to_vec());
             return;
         }
-        // An average over t steps cannot remember more than t: early averages follow the weights.
+        // An average over t steps cannot remember more than t steps: early averages follow the weights.
         let t = self.state.steps as f64;
         let decay = self.decay.min(t / (t + 10.0)) as f32;
         for (average, value) in self.state.average[i].iter_mut().zip(values) {
@@ -171,5 +171,5 @@ impl Stepper<'_> {
 
 fn into_vec<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     let data = tensor.into_data();
-    data.try_into_vec::<f32>().expect("networks are made of f32")
+    data.try_into_vec::<f32>().expect("networks consist of f32")
 }

@@ -1,4 +1,4 @@
-//! The parameters of a network by name: for checkpoints, averages and files that other programs read.
+//! The numbers of a network by name: for checkpoints, averages and files that other programs read.
 
 use crate::error::TrainError;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -7,14 +7,14 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::path::Path;
 
-/// A tensor of a network, by the path of its field.
+/// A tensor of a network, named by the path of its field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// Its path, such as `conv1.weight`.
+    /// Its name, for example `conv1.weight`.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// Its values, last index fastest.
+    /// Its values, with the last index varying fastest.
     pub values: Vec<f32>,
 }
 
@@ -48,7 +48,7 @@ impl ModuleVisitor for Reader {
     }
 }
 
-/// The same network with these values. `source` is the file they came from, for messages.
+/// The same network with these values. `source` is the file they came from, for error messages.
 pub fn import<M: Module>(network: M, tensors: &[Named], source: &Path) -> Result<M, TrainError> {
     let mut writer = Writer { path: Vec::new(), tensors, problem: None };
     let network = network.map(&mut writer);
@@ -103,7 +103,7 @@ pub(crate) fn with_values<M: Module>(network: M, values: &[Vec<f32>]) -> M {
     network.map(&mut InOrder(values.iter()))
 }
 
-/// Replaces the values of a parameter; its device and whether it is trained stay.
+/// Replaces the values of a parameter; its device and whether it is trained stay the same.
 pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>) -> Param<Tensor<D>> {
     let (id, tensor, mapper) = param.consume();
     let shape = tensor.dims();
@@ -113,8 +113,8 @@ pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>)
     Param::from_mapped_value(id, if trained { tensor.require_grad() } else { tensor }, mapper)
 }
 
-/// Draws the first weights of a network from a generator of our own: burn's is shared by the whole process, and a
-/// second network built at the same time would change the first.
+/// Draws the initial weights of a network from its own generator: burn's is shared by the whole process, so a second
+/// network built at the same time would change the first.
 pub struct Initial<'a> {
     rng: ChaCha8Rng,
     /// The device of the network.
@@ -122,21 +122,21 @@ pub struct Initial<'a> {
 }
 
 impl<'a> Initial<'a> {
-    /// The same seed gives the same weights.
+    /// A generator; the same seed gives the same weights.
     pub fn new(seed: u64, device: &'a Device) -> Self {
         Self { rng: ChaCha8Rng::seed_from_u64(seed), device }
     }
 
-    /// Uniform on ±bound.
+    /// Values uniform on ±bound.
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let values = (0..shape.iter().product()).map(|_| ((2.0 * self.rng.random::<f64>() - 1.0) * bound) as f32);
         let values: Vec<f32> = values.collect();
         self.param(values, shape)
     }
 
-    /// Normal with this standard deviation.
+    /// Normal values with this standard deviation.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], sd: f64) -> Param<Tensor<D>> {
-        // Box and Muller; 1 − u keeps the logarithm finite.
+        // The Box-Muller transform; 1 − u keeps the logarithm finite.
         let values = (0..shape.iter().product()).map(|_| {
             let (u, v): (f64, f64) = (self.rng.random(), self.rng.random());
             (sd * (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()) as f32
@@ -145,7 +145,7 @@ impl<'a> Initial<'a> {
         self.param(values, shape)
     }
 
-    /// One value everywhere.
+    /// The same value everywhere.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.param(vec![value; shape.iter().product()], shape)
     }

@@ -6,19 +6,19 @@ use crate::loss::Stabiliser;
 use crate::optimiser::Optimiser;
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate falls.
+/// How the learning rate decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// It stays the same.
+    /// The learning rate stays constant.
     Constant,
     /// Half a cosine, down to 0 at the last step.
     Cosine,
 }
 
 impl Schedule {
-    /// The factor of the learning rate at a step of `steps`.
+    /// The factor of the learning rate at a step out of `steps`.
     pub fn factor(self, step: u64, steps: u64) -> f64 {
         match self {
             Self::Constant => 1.0,
@@ -27,27 +27,27 @@ impl Schedule {
     }
 }
 
-/// What a class' confidence threshold adapts to.
+/// What the confidence threshold of a class adapts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ThresholdRule {
     /// The same threshold for all classes.
     Fixed,
-    /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest bar.
+    /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest threshold.
     Phi,
-    /// The same rule with class shares in place of phi (the CADR rule).
+    /// The same with class shares instead of phi (the CADR rule).
     Shares,
 }
 
-/// The confidence a pseudo-label needs.
+/// The confidence that a pseudo-label needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
-    /// What it adapts to.
+    /// What the threshold adapts to.
     pub rule: ThresholdRule,
-    /// tau_0, the highest threshold.
+    /// The threshold tau_0.
     pub tau: f64,
-    /// How adaptive; 0 is fixed.
+    /// How strongly the threshold adapts; 0 keeps it fixed.
     pub beta: f64,
 }
 
@@ -61,7 +61,7 @@ impl Default for Threshold {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
-    /// Passes over the labelled rows.
+    /// Number of passes over the labelled rows.
     pub epochs: usize,
     /// Labelled rows per step.
     pub batch_labelled: usize,
@@ -73,19 +73,19 @@ pub struct TrainSettings {
     pub schedule: Schedule,
     /// How gradients become steps.
     pub optimiser: Optimiser,
-    /// Weight of the past in the averaged weights, which are the ones that predict; 0 for none.
+    /// Weight of the past in the averaged weights, which are the ones used to predict; 0 for no averaging.
     pub averaging: f64,
     /// Weight of the unlabelled loss.
     pub lambda: f64,
-    /// The confidence a pseudo-label needs.
+    /// The confidence that a pseudo-label needs.
     pub threshold: Threshold,
-    /// Share of the labelled rows held out to choose the epoch by their 1/phi-weighted risk.
+    /// Share of the labelled rows held out to select the epoch by their 1/phi-weighted risk.
     pub validation: f64,
     /// Stop when that risk has not improved for this many epochs.
     pub patience: Option<usize>,
-    /// Whether and how weights are altered.
+    /// Whether and how the weights are stabilised.
     pub stabiliser: Stabiliser,
-    /// Views of images; `None` for plain images.
+    /// The augmented views of images; `None` for plain images.
     pub augment: Option<Augment>,
     /// Estimate a given phi again after every so many epochs, from the model as it stands.
     pub refresh: Option<usize>,
@@ -143,7 +143,7 @@ impl TrainSettings {
         if let Stabiliser::Clip(factor) = self.stabiliser
             && (factor.is_nan() || factor < 1.0)
         {
-            return fail("the factor that weights are clipped at", factor.to_string(), "at least 1");
+            return fail("the factor at which weights are clipped", factor.to_string(), "at least 1");
         }
         if let Some(augment) = &self.augment {
             augment.check()?;

@@ -1,4 +1,4 @@
-//! Tensors in safetensors files, written whole or not at all.
+//! Tensors in safetensors files, written completely or not at all.
 
 use crate::error::TrainError;
 use crate::parameters::Named;
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-/// Writes tensors and a text that goes with them (JSON, under the key `mnar`).
+/// Writes tensors and an accompanying text (JSON, under the key `mnar`).
 pub fn write(path: &Path, tensors: &[Named], text: String) -> Result<(), TrainError> {
     let bytes: Vec<Vec<u8>> =
         tensors.iter().map(|tensor| tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
     let views = tensors.iter().zip(&bytes).map(|(tensor, bytes)| {
         let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes);
-        (tensor.name.as_str(), view.expect("as many bytes as the shape says"))
+        (tensor.name.as_str(), view.expect("as many bytes as the shape requires"))
     });
     let metadata = HashMap::from([("mnar".to_owned(), text)]);
     let data = safetensors::serialize(views, Some(metadata))
@@ -24,7 +24,7 @@ pub fn write(path: &Path, tensors: &[Named], text: String) -> Result<(), TrainEr
     Ok(file.commit()?)
 }
 
-/// Reads tensors and their text.
+/// Reads tensors and the accompanying text.
 pub fn read(path: &Path) -> Result<(Vec<Named>, String), TrainError> {
     let data = std::fs::read(path).map_err(TrainError::io("read", path))?;
     let damaged = |error| TrainError::unreadable(path, "is damaged or not a safetensors file", error);

@@ -1,4 +1,4 @@
-//! The rows that the epoch is chosen by, and how a network does on them.
+//! The rows that select the epoch, and how a network performs on them.
 
 use crate::examples::Examples;
 use mnar::Class;
@@ -20,17 +20,17 @@ pub struct Validation<'a> {
     pub classes: &'a [usize],
 }
 
-/// What the chosen epoch is best at.
+/// What the selected epoch is best at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// The highest accuracy, as in the paper.
     Accuracy,
-    /// The smallest log-loss, which says far more than accuracy on a few dozen rows.
+    /// The smallest log-loss: on a few dozen rows it is far more informative.
     LogLoss,
 }
 
-/// Logits of some rows, with class and weight of each.
+/// Logits of some rows, with the class and weight of each.
 pub(crate) type ScoredRows = (Array2<f64>, Vec<(usize, f64)>);
 
 /// Rows for validation, out of labelled rows: the same share of every class, so that no class is without; each class keeps
@@ -49,7 +49,8 @@ pub(crate) fn held_out(labelled: &[(usize, Class)], n_classes: usize, share: f64
     rows
 }
 
-/// Weighted mean log-loss and accuracy of logits divided by a temperature; `rows` holds class and weight of each.
+/// Weighted mean log-loss and accuracy of logits divided by a temperature; `rows` holds the class and weight of each
+/// row.
 pub fn weighted_scores(scores: &Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> (f64, f64) {
     let weights: f64 = rows.iter().map(|(_, weight)| weight).sum();
     let scored = rows.iter().zip(scores.rows());
@@ -57,7 +58,7 @@ pub fn weighted_scores(scores: &Array2<f64>, rows: &[(usize, f64)], temperature:
     (weighted_losses(scores, rows, temperature).iter().sum(), right / weights)
 }
 
-/// The part of every row in the weighted mean log-loss.
+/// The contribution of every row to the weighted mean log-loss.
 fn weighted_losses(scores: &Array2<f64>, rows: &[(usize, f64)], temperature: f64) -> Vec<f64> {
     let weights: f64 = rows.iter().map(|(_, weight)| weight).sum();
     let loss = |(&(y, weight), scores): (&(usize, f64), ArrayView1<'_, f64>)| {
@@ -72,7 +73,7 @@ fn top(scores: &ArrayView1<'_, f64>) -> f64 {
     scores.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Which epoch is kept.
+/// The epoch that is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Choice {
     /// The epoch whose weights are kept, from 1.
@@ -80,12 +81,12 @@ pub(crate) struct Choice {
     best: Option<Best>,
 }
 
-/// The epoch of least risk.
+/// The epoch with the smallest risk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Best {
     epoch: usize,
     risk: f64,
-    /// What every held-out row adds to the risk; empty where the least risk is kept in any case.
+    /// The contribution of every held-out row to the risk; empty where the smallest risk is kept regardless of chance.
     losses: Vec<f64>,
 }
 
@@ -100,18 +101,19 @@ impl Choice {
         *self = Self { epoch, best: None };
     }
 
-    /// Keeps this epoch if it is the best so far, and says whether it does.
+    /// Keeps this epoch if it is the best so far; returns whether it is kept.
     pub(crate) fn offer_best(&mut self, epoch: usize, risk: f64) -> bool {
         self.offer(epoch, risk, Vec::new())
     }
 
-    /// Keeps this epoch unless the weighted losses of held-out rows are clearly worse than those of the best so far, and
-    /// says whether it does.
+    /// Keeps this epoch if, by the weighted losses of held-out rows, it is not clearly worse than the best so far;
+    /// returns whether it is kept.
     ///
-    /// A few rows of a rarely labelled class carry most of the weight, and the smallest of a hundred noisy risks is often
-    /// that of an early epoch which happens to be unsure of one of them. So epochs are judged as they would be used, at the
-    /// temperature that suits them, and the burden of proof is on the early one: later ones have learnt more, at a smaller
-    /// learning rate. Since the rows are the same, chance is the spread of their differences.
+    /// A few rows of a rarely labelled class carry most of the weight, and the smallest of a hundred noisy risks is
+    /// often that of an early epoch which happens to be unsure of one of them. So epochs are judged as they would be
+    /// used, at the temperature that suits them, and the burden of proof is on the early one: later ones have learnt
+    /// more, at a smaller learning rate. Since the rows are the same, chance is measured by the spread of their
+    /// differences.
     pub(crate) fn offer_later(&mut self, epoch: usize, scores: &Array2<f64>, rows: &[(usize, f64)]) -> bool {
         let losses = weighted_losses(scores, rows, calibrating_temperature(scores, rows));
         self.offer(epoch, losses.iter().sum(), losses)
@@ -130,13 +132,13 @@ impl Choice {
         keep
     }
 
-    /// The epoch of least risk.
+    /// The epoch with the smallest risk.
     pub(crate) fn best_epoch(&self) -> usize {
         self.best.as_ref().map_or(self.epoch, |best| best.epoch)
     }
 }
 
-/// Whether the sum of the first is larger than that of the second by more than the spread of their differences allows.
+/// Whether the sum of the first exceeds that of the second by more than the spread of their differences allows.
 fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     let n = losses.len() as f64;
     let differences: Vec<f64> = losses.iter().zip(best).map(|(loss, best)| loss - best).collect();
@@ -147,10 +149,10 @@ fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     excess > Choice::CLEARLY * standard_error
 }
 
-/// The temperature of least risk, at least 1: learning from its own guesses makes a network overconfident, and a few dozen
-/// rows that all happen to be right are no reason to make it more confident still.
+/// The temperature with the smallest risk, at least 1: learning from its own predictions makes a network overconfident,
+/// and a few dozen rows that all happen to be right do not justify making it more confident still.
 pub(crate) fn calibrating_temperature(scores: &Array2<f64>, rows: &[(usize, f64)]) -> f64 {
-    // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of them with most of the
+    // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of which hold most of the
     // weight, should not move it far.
     let sum: f64 = rows.iter().map(|(_, weight)| weight).sum();
     let squares: f64 = rows.iter().map(|(_, weight)| weight * weight).sum();
@@ -159,7 +161,7 @@ pub(crate) fn calibrating_temperature(scores: &Array2<f64>, rows: &[(usize, f64)
     golden_section(objective, 0.0, 2.5).exp()
 }
 
-/// The minimum of a function with one valley, to 1e-4.
+/// The minimum of a unimodal function, to 1e-4.
 fn golden_section(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
@@ -208,11 +210,11 @@ mod tests {
         let rows = vec![(0, 1.0); 10];
         let mut choice = Choice::default();
         assert!(choice.offer_later(1, &scores(&[0.5; 10]), &rows));
-        // Some rows better, some worse, by about as much: chance.
+        // Some rows are better and some worse by about as much: chance.
         let mixed: Vec<f64> = (0..10).map(|i| if i % 2 == 0 { 0.4 } else { 0.61 }).collect();
         assert!(choice.offer_later(2, &scores(&mixed), &rows));
         assert_eq!((choice.epoch, choice.best_epoch()), (2, 1));
-        // Every row worse: not by chance.
+        // Every row is worse: not by chance.
         let worse: Vec<f64> = (0..10).map(|i| 0.6 + 0.001 * f64::from(i)).collect();
         assert!(!choice.offer_later(3, &scores(&worse), &rows));
         assert_eq!((choice.epoch, choice.best_epoch()), (2, 1));
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!((choice.epoch, choice.best_epoch()), (4, 4));
     }
 
-    /// What a temperature can correct is no reason to prefer an unsure epoch.
+    /// An unsure epoch is not preferred for what a temperature can correct.
     #[test]
     fn epochs_are_judged_at_their_temperature() {
         let rows = vec![(0, 1.0); 40];

@@ -1,6 +1,6 @@
-//! Our layers against burn's own, values and gradients, with the kernels that `MNAR_KERNELS` names: `.ci/run` runs this
+//! Our layers against burn's own, values and gradients, with the kernels named by `MNAR_KERNELS`: `.ci/run` runs this
 //! for each instruction set.
-#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
+#![allow(clippy::unwrap_used)] // test helpers do not count as tests
 
 use burn::tensor::activation::relu;
 use burn::tensor::module::{conv2d, conv3d, linear};
@@ -24,7 +24,8 @@ fn close<const D: usize, const E: usize>(a: Tensor<D>, b: Tensor<E>, what: &str)
     near(a, b, 1, what);
 }
 
-/// Equal to 1e-4 of the largest value; or, for sums of so many terms about 1 that may cancel, of their usual size.
+/// Equal to 1e-4 of the largest value; or, for sums of this many terms of size about 1 that may cancel, of their
+/// typical size.
 fn near<const D: usize, const E: usize>(a: Tensor<D>, b: Tensor<E>, terms: usize, what: &str) {
     let (a, b): (Vec<f32>, Vec<f32>) = (a.into_data().iter().collect(), b.into_data().iter().collect());
     assert_eq!(a.len(), b.len(), "{what}");
@@ -60,7 +61,7 @@ fn check_flat(n: usize, [h, w]: [usize; 2], [ci, co]: [usize; 2], k: usize, stri
 
 const CHANNELS: [usize; 7] = [1, 3, 6, 16, 17, 64, 130];
 
-/// A comparison of burn with itself shows nothing.
+/// Comparing burn with itself would show nothing.
 #[test]
 fn the_kernels_are_ours() {
     let kernels = cpu_kernels().unwrap();
@@ -75,7 +76,7 @@ fn a_large_batch_is_burns() {
     check_flat(300, [9, 8], [6, 17], 3, 1, 1);
 }
 
-/// The normalised values that are made again are the ones that were convolved.
+/// The recomputed normalised values are the ones that were convolved.
 #[test]
 fn norm_into_convolution_is_one_after_the_other() {
     let device = Device::flex().autodiff();
@@ -157,7 +158,7 @@ proptest! {
         let factor = random([n, length], 6);
         let mut gradients = (ours.clone() * factor.clone()).sum().backward();
         let gradient = x.grad_remove(&mut gradients).unwrap();
-        // By maxima along the axes of the blocks, which burn differentiates.
+        // Maxima along the axes of the blocks, which burn differentiates.
         let (oh, ow) = (h / 2, w / 2);
         let even = x.clone().reshape([n, h, w, c]).slice([0..n, 0..2 * oh, 0..2 * ow, 0..c]);
         let theirs = even.reshape([n, oh, 2, ow, 2, c]).max_dim(2).max_dim(4).reshape([n, length]);

@@ -1,5 +1,6 @@
-//! The risk of the training loop: unbiased over all masks, its gradients right, and what a renormalised one does.
-#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
+//! The risk of the training loop: it is unbiased over all masks and its gradients are right; a renormalised risk is
+//! biased.
+#![allow(clippy::unwrap_used)] // test helpers do not count as tests
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -44,7 +45,7 @@ fn number(tensor: Tensor<1>) -> f64 {
     tensor.into_data().iter::<f32>().map(f64::from).sum()
 }
 
-/// h of every row, as the training loop asks for it.
+/// h of every row, computed as in the training loop.
 fn unlabelled_loss(method: &dyn Consistency, logits: &Tensor<2>) -> Tensor<1> {
     method
         .loss(&Views {
@@ -57,12 +58,12 @@ fn unlabelled_loss(method: &dyn Consistency, logits: &Tensor<2>) -> Tensor<1> {
         .unwrap()
 }
 
-/// The whole data set as one batch of each set under a mask, through the loss of the training loop.
+/// The whole data set under a mask, as one labelled and one unlabelled batch, through the loss of the training loop.
 fn masked_risk(logits: &Tensor<2>, mask: u32, lambda: f64, h: Option<&dyn Consistency>, renormalise: bool) -> f64 {
     let rows = |wanted: bool| (0..Y.len()).filter(|i| (mask >> i & 1 == 1) == wanted).collect::<Vec<_>>();
     let (labelled, unlabelled) = (rows(true), rows(false));
     if labelled.is_empty() {
-        // No labelled row: only the unlabelled mean is left, with the whole weight.
+        // No labelled row: only the unlabelled mean is left, with all the weight.
         return h.map_or(0.0, |h| lambda * number(unlabelled_loss(h, logits).mean()));
     }
     let pick = |rows: &[usize]| logits.clone().select(0, ints(rows));
@@ -77,7 +78,7 @@ fn masked_risk(logits: &Tensor<2>, mask: u32, lambda: f64, h: Option<&dyn Consis
     });
     let inverse = vector(&PHI.map(|phi| 1.0 / phi));
     let inverse = if renormalise {
-        // What a class-weighted cross-entropy does: divide by the batch's sum of weights.
+        // What a class-weighted cross-entropy does: it divides by the batch's sum of weights.
         let sum: f64 = y.iter().map(|&k| 1.0 / PHI[k]).sum();
         inverse.mul_scalar(y.len() as f64 / sum / shares.labelled)
     } else {
@@ -116,7 +117,7 @@ fn a_loss_renormalised_by_batch_is_biased() {
     assert!((renormalised - complete).abs() > 1e-2, "{renormalised} against {complete}");
 }
 
-/// Two sets of rows and a linear model: the risk with everything the loop puts into it.
+/// Two sets of rows and a linear model: the risk with everything that the loop passes to it.
 fn loop_risk(theta: &Tensor<2>, method: Method) -> Tensor<1> {
     let (x_l, x_u) = (random([6, 4], 2), random([10, 4], 3));
     let y = [0usize, 1, 2, 0, 1, 1];
@@ -149,7 +150,7 @@ fn largest_gap(risk: impl Fn(&Tensor<2>) -> Tensor<1>) -> (f64, f64) {
             moved[i] += shift;
             number(risk(&Tensor::from_data(TensorData::new(moved, [4, 3]), &device())))
         };
-        // Fourth-order difference: f32 leaves about 1e-5 of it.
+        // Fourth-order difference: f32 leaves an error of about 1e-5.
         let slope = (8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * f64::from(step));
         gap = gap.max((slope - f64::from(gradient[i])).abs());
         size = size.max(slope.abs());
@@ -170,8 +171,8 @@ fn gradients_are_finite_differences() {
     assert!(gap < 2e-4 * size.max(1.0), "gap {gap} of {size}");
 }
 
-/// The moments with gradient: the value of 1/phi is the buffer's, its derivative the batch's. With a buffer that
-/// holds exactly the batch's shares both are those of the moment estimator, which finite differences can see.
+/// Moments with gradient: the value of 1/phi comes from the buffer, its derivative from the batch. If the buffer holds
+/// exactly the batch's shares, both are those of the moment estimator, which finite differences can verify.
 #[test]
 fn the_path_through_phi_is_differentiated() {
     let risk = |theta: &Tensor<2>, through: bool| {
@@ -197,7 +198,7 @@ fn the_path_through_phi_is_differentiated() {
     };
     let (gap, size) = largest_gap(|theta| risk(theta, true));
     assert!(gap < 1e-3 * size.max(1.0), "gap {gap} of {size}");
-    // Without the path the gradient is another one: this test can fail.
+    // Without the path through phi the gradient differs, so this test can fail.
     let (gap, size) = largest_gap(|theta| risk(theta, false));
     assert!(gap > 1e-2 * size, "gap {gap} of {size}");
 }
@@ -211,7 +212,7 @@ fn stabilisers_do_what_they_say() {
     assert_eq!(values(Stabiliser::Clip(3.0).apply(inverse, shares)), [2.0, 10.0, 12.0]);
 }
 
-/// The same number as the core's risk of a whole table.
+/// The loss gives the same number as the core's risk of a whole table.
 #[test]
 fn the_loop_and_the_core_agree() {
     let logits = random([Y.len(), 3], 9);

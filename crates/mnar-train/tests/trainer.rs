@@ -53,10 +53,10 @@ fn job<'a>(examples: &'a Examples, labels: &'a Labels, method: Method, settings:
 fn mechanisms_in_the_loop_find_phi() {
     let (examples, labels, truth) = digits();
     let constant = Phi::constant(labels.n_labelled(), labels.len(), 10).unwrap();
-    // Likelihood is the least accurate with these 453 labels: a third of the constant's error.
+    // With these 453 labels likelihood is the least accurate: a third of the constant's error.
     let bar = 0.5 * constant.normalised_mse(&truth);
     let settings = TrainSettings { epochs: 60, ..Default::default() };
-    // A given phi that is refreshed must leave the constant it was given.
+    // A given phi that is refreshed must move away from the constant it started from.
     let refreshed = TrainSettings { refresh: Some(20), ..settings.clone() };
     let start = Method::Given(constant.clone());
     let cases = [
@@ -83,8 +83,8 @@ fn the_same_seed_gives_the_same_weights_and_another_seed_others() {
     assert_ne!(weights(1), weights(2));
 }
 
-/// Without weights but with the logits of labelled rows, the model predicts the population: its mean prediction is near
-/// the class shares, where a model of the labelled rows is near theirs.
+/// Without weights but with the logits of labelled rows, the model predicts the population: its mean prediction is
+/// close to the population's class shares, whereas that of a model of the labelled rows is close to theirs.
 #[test]
 fn adjusted_logits_are_of_the_population() {
     let (examples, labels, truth) = digits();
@@ -134,12 +134,12 @@ fn unknown_labels_can_be_imputed() {
     assert!(matches!(refused, Err(TrainError::Lengths { .. })));
 }
 
-/// With validation rows of its own no labelled row is held out, and the epoch is the best by the criterion.
+/// With separate validation rows no labelled row is held out, and the epoch is the best by the criterion.
 #[test]
 fn validation_rows_choose_the_epoch() {
     let (examples, labels, _) = digits();
     let classes: Vec<usize> = mnar_data::samples::digits().y.iter().map(|class| class.index()).collect();
-    // A high rate, so that the last epoch is not simply the best.
+    // A high learning rate, so that the last epoch is not simply the best.
     let settings = TrainSettings { epochs: 12, learning_rate: 0.1, averaging: 0.0, ..Default::default() };
     for by in [Criterion::Accuracy, Criterion::LogLoss] {
         let validation = Some(Validation { by, examples: &examples, classes: &classes });

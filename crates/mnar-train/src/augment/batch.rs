@@ -1,21 +1,21 @@
-//! Walks a batch image by image, in parallel, with one keyed generator per image.
+//! Processes a batch image by image, in parallel, with one keyed generator per image.
 
 use mnar_data::ImageShape;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-/// The generator of one image.
+/// The random generator of one image.
 pub(super) type Draws = ChaCha8Rng;
 
-/// The kind of view that is drawn. Part of the key, so that the weak and the strong view of an image are independent.
+/// Which view is drawn. It is part of the key, so that the weak and the strong view of an image are independent.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Weak = 1,
     Strong = 2,
 }
 
-/// What all the images of one call share of their key.
+/// The part of the key that all images of one call share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchKey {
     pub(super) seed: u64,
@@ -25,7 +25,7 @@ pub(super) struct BatchKey {
 
 impl BatchKey {
     /// The generator of the image at `position`. The four numbers fill the 256 bits of ChaCha's key as they are: unlike
-    /// a hash to 64 bits, no two images of a run can meet.
+    /// with a hash to 64 bits, no two images of a run can collide.
     pub(super) fn draws(self, position: usize) -> Draws {
         let mut key = [0; 32];
         for (bytes, part) in key.chunks_exact_mut(8).zip([self.seed, self.step, position as u64, self.kind as u64]) {
@@ -35,11 +35,11 @@ impl BatchKey {
     }
 }
 
-/// Values a job of the thread pool holds at least: some 20 µs of work, well above the cost of stealing it.
+/// Minimum number of values in a job of the thread pool: some 20 µs of work, well above the cost of stealing it.
 const VALUES_A_JOB: usize = 16 * 1024;
 
 /// Calls `alter(image, scratch, draws)` on every image of the batch. `scratch` has the image's length and holds
-/// whatever the image before left in it.
+/// whatever the previous image left in it.
 ///
 /// # Panics
 /// If the slice does not hold a whole number of images.

@@ -1,14 +1,14 @@
-//! Cutout: a grey box laid over the image.
+//! Cutout: a grey box drawn over the image.
 
 use super::batch::Draws;
 use mnar_data::ImageShape;
 use rand::RngExt;
 use std::ops::Range;
 
-/// Mid-grey: it says nothing about the class, and lies in the middle of the input range.
+/// Mid-grey: it carries no information about the class, and lies in the middle of the input range.
 const FILL: f32 = 0.5;
 
-/// A box within the frame; one slice deep in a plain image.
+/// A box within the frame; one slice deep in a flat image.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cuboid {
     depth: Range<usize>,
@@ -17,13 +17,14 @@ pub(super) struct Cuboid {
 }
 
 impl Cuboid {
-    /// A box whose sides are `share` of the image's and whose centre is any pixel. As in FixMatch the frame cuts off
-    /// what hangs out: were the box kept inside, one of half the side would always cover the centre of the image.
+    /// Draws a box whose sides are `share` of the image's and whose centre is any pixel. As in FixMatch, the frame cuts
+    /// off what lies outside it: if the box were kept inside, one of half the side would always cover the centre of the
+    /// image.
     pub(super) fn draw(shape: ImageShape, share: f32, draws: &mut Draws) -> Self {
         let mut along = |side: usize| {
             let length = ((share * side as f32).round() as usize).clamp(1, side);
             let centre = draws.random_range(0..side);
-            // Where the length is even, the centre is the first pixel of its second half.
+            // For an even length, the centre is the first pixel of the second half.
             centre.saturating_sub(length / 2)..(centre + length.div_ceil(2)).min(side)
         };
         Self { depth: along(shape.depth), height: along(shape.height), width: along(shape.width) }
@@ -71,10 +72,10 @@ mod tests {
             let mut image = vec![1.0; shape.len()];
             cuboid.fill(&mut image, shape);
             assert_eq!(grey_pixels(&image), cuboid.height.len() * cuboid.width.len());
-            assert!(cuboid.height.len() >= 4 && cuboid.width.len() >= 4, "at least the half on the frame's side");
+            assert!(cuboid.height.len() >= 4 && cuboid.width.len() >= 4, "at least the half inside the frame");
             whole += usize::from(grey_pixels(&image) == 8 * 8);
         }
-        // 25 of the 32 centres along a side leave the box whole: 61 % of the images.
+        // 25 of the 32 centres along a side leave the box uncut: 61 % of the images.
         assert!((1130..1310).contains(&whole), "{whole}");
     }
 

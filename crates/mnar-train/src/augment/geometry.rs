@@ -1,10 +1,10 @@
-//! Moves of the pixels: mirrors, quarter turns, whole-pixel shifts, and linear maps of the plane.
+//! Geometric operations: mirrors, quarter turns, whole-pixel shifts, and linear maps of the plane.
 //!
-//! Volumes are handled slice by slice in the height-width plane, every slice with the same parameters.
+//! Volumes are processed slice by slice in the height-width plane, with the same parameters for every slice.
 
 use mnar_data::ImageShape;
 
-/// A move by whole pixels; positive is right, down and deeper.
+/// A shift by whole pixels; positive is right, down and deeper.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Offset {
     pub(super) depth: isize,
@@ -17,7 +17,7 @@ pub(super) fn flip_horizontal(image: &mut [f32], shape: ImageShape) {
     let channels = shape.channels;
     for row in image.chunks_exact_mut(shape.width * channels) {
         row.reverse();
-        // Reversing all values also reversed the channels of each pixel.
+        // Reversing all values has also reversed the channels of each pixel.
         if channels > 1 {
             row.chunks_exact_mut(channels).for_each(<[f32]>::reverse);
         }
@@ -45,7 +45,7 @@ fn flip_blocks(values: &mut [f32], size: usize) {
     }
 }
 
-/// Turns the plane by `turns` quarter turns, anticlockwise. An odd number of them needs a square plane.
+/// Rotates the plane by `turns` quarter turns, anticlockwise. An odd number requires a square plane.
 pub(super) fn quarter_turns(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, turns: usize) {
     let turns = turns % 4;
     if turns == 2 {
@@ -56,7 +56,7 @@ pub(super) fn quarter_turns(image: &mut [f32], scratch: &mut [f32], shape: Image
     if turns == 0 {
         return;
     }
-    debug_assert_eq!(shape.height, shape.width, "only a square keeps its shape in a quarter turn");
+    debug_assert_eq!(shape.height, shape.width, "only a square keeps its shape under a quarter turn");
     let (side, channels) = (shape.width, shape.channels);
     scratch.copy_from_slice(image);
     let plane = side * side * channels;
@@ -70,8 +70,8 @@ pub(super) fn quarter_turns(image: &mut [f32], scratch: &mut [f32], shape: Image
     }
 }
 
-/// Moves the image by whole pixels. What comes in from beyond the frame is the nearest border pixel: it needs no
-/// knowledge of the background, which is black for digits and skin for dermatoscopy, and, unlike a reflection, it never
+/// Shifts the image by whole pixels. Pixels from beyond the frame are copies of the nearest border pixel: this needs no
+/// knowledge of the background, which is black for digits and skin for dermatoscopy, and, unlike a reflection, never
 /// repeats a stroke (reflected, the foot of an MNIST 7 came back as a dot below it).
 pub(super) fn shift(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, offset: Offset) {
     if offset == Offset::default() {
@@ -81,7 +81,7 @@ pub(super) fn shift(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, o
     let source = |at: usize, moved: isize, side: usize| (at as isize - moved).clamp(0, side as isize - 1) as usize;
     let (width, channels) = (shape.width, shape.channels);
     let row = width * channels;
-    // Columns that come from within the frame move in one block; the rest is border pixels.
+    // Columns that come from inside the frame are copied in one block; the rest are border pixels.
     let inside_from = offset.right.clamp(0, width as isize) as usize;
     let inside_to = (width as isize + offset.right).clamp(inside_from as isize, width as isize) as usize;
     for (at, to) in image.chunks_exact_mut(row).enumerate() {
@@ -102,7 +102,7 @@ pub(super) fn shift(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, o
     }
 }
 
-/// A linear map of the plane about the centre of the image, from where a pixel lands to where it comes from:
+/// A linear map of the plane about the centre of the image, from where a pixel ends up to where it comes from:
 /// `(x, y) -> (xx x + xy y, yx x + yy y)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Linear {
@@ -113,29 +113,29 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// Turns by an angle in degrees, anticlockwise as seen.
+    /// Rotates by an angle in degrees, anticlockwise as seen.
     pub(super) fn rotation(degrees: f32) -> Self {
         let (sin, cos) = degrees.to_radians().sin_cos();
         Self { xx: cos, xy: -sin, yx: sin, yy: cos }
     }
 
-    /// Slides rows sideways, in proportion to their height above or below the centre.
+    /// Shifts rows sideways, in proportion to their height above or below the centre.
     pub(super) fn shear_x(slope: f32) -> Self {
         Self { xx: 1.0, xy: slope, yx: 0.0, yy: 1.0 }
     }
 
-    /// Slides columns up and down, in proportion to their distance from the centre.
+    /// Shifts columns up and down, in proportion to their distance from the centre.
     pub(super) fn shear_y(slope: f32) -> Self {
         Self { xx: 1.0, xy: 0.0, yx: slope, yy: 1.0 }
     }
 }
 
-/// Applies a linear map with bilinear sampling; beyond the frame lies the nearest border pixel, as for [`shift`].
+/// Applies a linear map with bilinear sampling; beyond the frame lies the nearest border pixel, as in [`shift`].
 pub(super) fn warp(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, map: Linear) {
     scratch.copy_from_slice(image);
     let plane = shape.height * shape.width * shape.channels;
     for (to, from) in image.chunks_exact_mut(plane).zip(scratch.chunks_exact(plane)) {
-        // The same code, compiled with the channel count known where it is a common one.
+        // The same code, compiled with a constant channel count for the common ones.
         match shape.channels {
             1 => warp_plane(to, from, shape, 1, map),
             3 => warp_plane(to, from, shape, 3, map),
@@ -175,7 +175,7 @@ fn warp_plane(to: &mut [f32], from: &[f32], shape: ImageShape, channels: usize, 
     }
 }
 
-/// The two pixels around a position, and how far it is from the first towards the second.
+/// The two pixels around a position, and its distance from the first towards the second.
 #[inline(always)]
 fn neighbours(position: f32, last: usize) -> (usize, usize, f32) {
     let position = position.clamp(0.0, last as f32);
@@ -187,7 +187,7 @@ fn neighbours(position: f32, last: usize) -> (usize, usize, f32) {
 mod tests {
     use super::*;
 
-    /// An image in which no two values are alike.
+    /// An image in which no two values are equal.
     fn numbered(shape: ImageShape) -> Vec<f32> {
         (0..shape.len()).map(|i| i as f32 / shape.len() as f32).collect()
     }
@@ -273,7 +273,7 @@ mod tests {
         };
         assert_eq!(moved(2), [0.1, 0.1, 0.1, 0.2]);
         assert_eq!(moved(-1), [0.2, 0.3, 0.4, 0.4]);
-        // Further than the image is wide.
+        // Further than the width of the image.
         assert_eq!(moved(9), [0.1; 4]);
         assert_eq!(moved(-9), [0.4; 4]);
     }

@@ -1,4 +1,4 @@
-//! Changes of the values where they stand. The definitions are those of the Python imaging library, on which FixMatch
+//! Changes of the values that move no pixel. The definitions are those of the Python Imaging Library, on which FixMatch
 //! was built, without its rounding to 8 bits.
 
 use super::batch::Draws;
@@ -8,7 +8,7 @@ use rand::Rng;
 /// Weights of red, green and blue in grey (ITU-R 601).
 const LUMA: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// Levels of a histogram: those of 8-bit images, which is what nearly all image data once was.
+/// Levels of a histogram: those of 8-bit images, which nearly all image data once were.
 const LEVELS: usize = 256;
 
 /// Blends with black; 1 leaves the image as it is.
@@ -28,8 +28,8 @@ pub(super) fn contrast(image: &mut [f32], channels: usize, factor: f32) {
     image.iter_mut().for_each(|value| *value = grey + factor * (*value - grey));
 }
 
-/// Blends every pixel of a three-channel image with its own grey; 1 leaves the image as it is. There is no colour to
-/// change in any other number of channels.
+/// Blends every pixel of a three-channel image with its own grey; 1 leaves the image as it is. With any other number of
+/// channels there is no colour to change.
 pub(super) fn saturation(image: &mut [f32], channels: usize, factor: f32) {
     if channels != 3 {
         return;
@@ -40,8 +40,8 @@ pub(super) fn saturation(image: &mut [f32], channels: usize, factor: f32) {
     }
 }
 
-/// Values that are looked at together when a channel's lowest and highest are sought: a multiple of 1, 2, 3 and 4
-/// channels, so that a place in the block always holds the same channel, and of the width of the vector registers.
+/// Values examined together when searching for the lowest and highest value of a channel: a multiple of 1, 2, 3 and 4
+/// channels, so that a position in the block always holds the same channel, and of the width of the vector registers.
 const BLOCK: usize = 48;
 
 /// The lowest and the highest value of each of up to four channels.
@@ -65,11 +65,11 @@ fn ranges(image: &[f32], channels: usize) -> [(f32, f32); 4] {
     ranges
 }
 
-/// Stretches each channel so that it spans [0, 1]; a channel of one value stays.
+/// Stretches each channel to span [0, 1]; a channel with a single value stays as it is.
 pub(super) fn autocontrast(image: &mut [f32], channels: usize) {
     match channels {
         1..=4 => {
-            // Low and span of every place of a block; a span of 1 from 0 leaves a flat channel as it is.
+            // Low and span of every position in a block; a low of 0 and a span of 1 leave a flat channel as it is.
             let ranges = ranges(image, channels);
             let mut low = [0.0; BLOCK];
             let mut span = [1.0; BLOCK];
@@ -81,7 +81,7 @@ pub(super) fn autocontrast(image: &mut [f32], channels: usize) {
             }
             for block in image.chunks_mut(BLOCK) {
                 for ((value, low), span) in block.iter_mut().zip(&low).zip(&span) {
-                    // A division, not a product with 1/span: only so does the highest value become exactly 1.
+                    // A division, not a product with 1/span: only this makes the highest value exactly 1.
                     *value = (*value - low) / span;
                 }
             }
@@ -99,13 +99,13 @@ pub(super) fn autocontrast(image: &mut [f32], channels: usize) {
     }
 }
 
-/// Whether there is something to stretch. A span of less than half an 8-bit level is one value with its rounding, and
-/// stretching it would only amplify that.
+/// Whether there is anything to stretch. A span of less than half an 8-bit level is a single value with rounding error,
+/// and stretching would only amplify that error.
 fn spans_levels(low: f32, high: f32) -> bool {
     (high - low) * (LEVELS as f32 - 1.0) >= 0.5
 }
 
-/// Makes the histogram of each channel as flat as its 256 levels allow; a channel of one level stays.
+/// Makes the histogram of each channel as flat as its 256 levels allow; a channel with a single level stays as it is.
 pub(super) fn equalize(image: &mut [f32], channels: usize) {
     let pixels = image.len() / channels;
     for c in 0..channels {
@@ -115,8 +115,8 @@ pub(super) fn equalize(image: &mut [f32], channels: usize) {
         if brightest == pixels {
             continue;
         }
-        // A level goes to the share of pixels below it. The brightest level is left out of the total, so that it goes
-        // to exactly 1 as the darkest goes to exactly 0.
+        // A level is mapped to the share of pixels below it. The brightest level is left out of the total, so that it
+        // maps to exactly 1, just as the darkest maps to exactly 0.
         let total = (pixels - brightest) as f32;
         let mut below = 0;
         let equalized = counts.map(|count| {
@@ -135,7 +135,7 @@ fn level(value: f32) -> usize {
     usize::from((value * (LEVELS as f32 - 1.0) + 0.5) as u8)
 }
 
-/// Keeps the highest `bits` of 8.
+/// Keeps the highest `bits` of 8 bits.
 pub(super) fn posterize(image: &mut [f32], bits: u32) {
     if bits >= 8 {
         return;
@@ -149,8 +149,8 @@ pub(super) fn solarize(image: &mut [f32], threshold: f32) {
     image.iter_mut().for_each(|value| *value = if *value > threshold { 1.0 - *value } else { *value });
 }
 
-/// Blends with a smoothed copy; 1 leaves the image as it is. As in FixMatch this only ever blurs. Pixels at the border
-/// of a plane stay.
+/// Blends with a smoothed copy; 1 leaves the image as it is. As in FixMatch, this only ever blurs. Pixels at the border
+/// of a plane stay as they are.
 pub(super) fn sharpness(image: &mut [f32], scratch: &mut [f32], shape: ImageShape, factor: f32) {
     let channels = shape.channels;
     let row = shape.width * channels;
@@ -163,7 +163,8 @@ pub(super) fn sharpness(image: &mut [f32], scratch: &mut [f32], shape: ImageShap
     for (to, from) in image.chunks_exact_mut(plane).zip(scratch.chunks_exact(plane)) {
         for y in 1..shape.height - 1 {
             let to = &mut to[y * row + channels..][..inner];
-            // Three rows, each at its left, middle and right position, as slices of one length: the sum vectorises.
+            // Three rows, each at its left, middle and right position, as slices of equal length, so that the sum
+            // vectorises.
             let [above, here, below] = [y - 1, y, y + 1].map(|y| {
                 let row = &from[y * row..(y + 1) * row];
                 [&row[..inner], &row[channels..][..inner], &row[2 * channels..][..inner]]
@@ -179,13 +180,13 @@ pub(super) fn sharpness(image: &mut [f32], scratch: &mut [f32], shape: ImageShap
     }
 }
 
-/// Raises to a power; above 1 darkens the middle tones, below 1 lightens them.
+/// Raises values to a power; above 1 darkens the mid-tones, below 1 lightens them.
 pub(super) fn gamma(image: &mut [f32], exponent: f32) {
     image.iter_mut().for_each(|value| *value = value.max(0.0).powf(exponent));
 }
 
 /// Adds noise of standard deviation `sd`, and clips to [0, 1]. The noise is a sum of four uniform draws: bell-shaped,
-/// within ±3.5 sd, and one 64-bit number a value.
+/// within ±3.5 sd, and made from one 64-bit number per value.
 pub(super) fn noise(image: &mut [f32], sd: f32, draws: &mut Draws) {
     // The sum of four 16-bit uniforms has mean 2 · 65535 and standard deviation 65535 / √3.
     let scale = sd * 3.0_f32.sqrt() / 65535.0;
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn autocontrast_is_the_same_with_many_channels() {
-        // 70 pixels: more than a block, and not a whole number of them.
+        // 70 pixels: more than a block, and not a whole number of blocks.
         for channels in 1..=6 {
             let mut image: Vec<f32> = (0..70 * channels).map(|i| 0.3 + (i * i % 37) as f32 / 100.0).collect();
             let expected: Vec<f32> = (0..image.len())

@@ -1,4 +1,4 @@
-//! RandAugment's operations, and the range that each draws its strength from.
+//! RandAugment's operations, and the range from which each draws its strength.
 
 use super::batch::Draws;
 use super::geometry::{Linear, Offset, shift, warp};
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Operation {
-    /// Nothing.
+    /// Leaves the image as it is.
     Identity,
-    /// Stretches every channel to [0, 1]. Has no strength.
+    /// Stretches every channel to [0, 1]. It has no strength.
     Autocontrast,
     /// Blends with black, keeping a share from 0.05 to 0.95.
     Brightness,
     /// Blends with the mean grey, keeping a share from 0.05 to 0.95.
     Contrast,
-    /// Flattens the histogram of every channel. Has no strength.
+    /// Flattens the histogram of every channel. It has no strength.
     Equalize,
     /// Keeps 4 to 8 bits.
     Posterize,
@@ -29,23 +29,23 @@ pub enum Operation {
     Solarize,
     /// Blends with a smoothed copy, keeping a share from 0.05 to 0.95.
     Sharpness,
-    /// Blends with the grey image, keeping a share from 0.05 to 0.95. Does nothing unless there are three channels.
+    /// Blends with the grey image, keeping a share from 0.05 to 0.95. Has no effect unless there are three channels.
     Saturation,
-    /// Turns the plane by -30 to 30 degrees.
+    /// Rotates the plane by -30 to 30 degrees.
     Rotate,
-    /// Slants the plane sideways, by a slope from -0.3 to 0.3.
+    /// Shears the plane sideways, by a slope from -0.3 to 0.3.
     ShearX,
-    /// Slants the plane up and down, by a slope from -0.3 to 0.3.
+    /// Shears the plane up and down, by a slope from -0.3 to 0.3.
     ShearY,
-    /// Moves sideways by up to 0.3 of the width, in whole pixels.
+    /// Shifts sideways by up to 0.3 of the width, in whole pixels.
     TranslateX,
-    /// Moves up or down by up to 0.3 of the height, in whole pixels.
+    /// Shifts up or down by up to 0.3 of the height, in whole pixels.
     TranslateY,
-    /// Moves along the depth by up to 0.3 of it, in whole slices. Does nothing to a plain image.
+    /// Shifts along the depth by up to 0.3 of it, in whole slices. Has no effect on a flat image.
     TranslateDepth,
-    /// Raises to a power from 1/2 to 2.
+    /// Raises values to a power from 1/2 to 2.
     Gamma,
-    /// Adds noise of a standard deviation up to 0.1.
+    /// Adds noise with a standard deviation of up to 0.1.
     Noise,
 }
 
@@ -85,7 +85,7 @@ impl Operation {
         Self::TranslateY,
     ];
 
-    /// The pool for volumes: what keeps the meaning of an intensity in order, and moves along all three axes.
+    /// The pool for volumes: operations that (noise aside) keep intensities in order, and shifts along all three axes.
     pub const VOLUME: [Self; 12] = [
         Self::Identity,
         Self::Brightness,
@@ -101,8 +101,8 @@ impl Operation {
         Self::TranslateDepth,
     ];
 
-    /// Draws a strength and alters the image. At magnitude 0 nothing changes, but for the two operations that have no
-    /// strength.
+    /// Draws a strength and alters the image. At magnitude 0 only the two operations without a strength change
+    /// anything.
     pub(super) fn alter(
         self,
         image: &mut [f32],
@@ -153,12 +153,12 @@ struct Strength<'a> {
 }
 
 impl Strength<'_> {
-    /// From 0 to the magnitude.
+    /// A number from 0 to the magnitude.
     fn share(&mut self) -> f32 {
         self.magnitude * self.draws.random_range(0.0..=1.0)
     }
 
-    /// From `-most` to `most`.
+    /// A number from `-most` to `most`.
     fn either_way(&mut self, most: f32) -> f32 {
         self.magnitude * most * self.draws.random_range(-1.0..=1.0)
     }
@@ -170,12 +170,13 @@ impl Strength<'_> {
 
     /// A whole number from 0 to `most`.
     fn up_to(&mut self, most: u32) -> u32 {
-        // Rounding gives the two ends half the chance of the others; as a range from -1/2 they are all alike.
+        // Rounding would give the two ends half the probability of the others; a range that starts at -1/2 makes all
+        // equal.
         let wide = self.magnitude * (self.draws.random_range(0.0..1.0) * (most as f32 + 1.0) - 0.5);
         (wide.round() as u32).min(most)
     }
 
-    /// A move by up to a share of a side, in whole pixels.
+    /// A shift by up to a share of a side, in whole pixels.
     fn pixels(&mut self, share: f32, side: usize) -> isize {
         self.either_way(share * side as f32).round() as isize
     }
@@ -240,7 +241,7 @@ mod tests {
                     image != original
                 })
                 .count();
-            // Some draws are of no strength: 8 bits, or less than half a pixel.
+            // Some draws have no effect: 8 bits, or less than half a pixel.
             let expected = if operation == Operation::Identity { 0..1 } else { 10..21 };
             assert!(expected.contains(&changed), "{operation:?} changed {changed} of 20 images");
         }

@@ -1,4 +1,4 @@
-//! Settings that fit a kind of image.
+//! Settings that suit a kind of image.
 
 use super::AugmentError;
 use super::operation::Operation;
@@ -8,31 +8,31 @@ use mnar_data::ImageShape;
 use serde::{Deserialize, Serialize};
 
 /// For images that FixMatch's full ranges can make illegible: at 1, brightness keeps as little as 0.05 of an image and
-/// a translation moves by up to 0.3 of the side, half an MNIST digit out of its frame; at 0.7 it is 0.34 and 0.21.
+/// a translation moves by up to 0.3 of the side, half an MNIST digit out of its frame; at 0.7 these are 0.34 and 0.21.
 const GENTLE_MAGNITUDE: f32 = 0.7;
 
-/// Half the side, FixMatch's, would often hide all of a small object in the centre; a digit of MNIST fills 20 of its 28
-/// pixels, a lesion often fewer than 14.
+/// FixMatch's cutout, half the side, would often hide all of a small object in the centre; a digit of MNIST fills 20 of
+/// its 28 pixels, a lesion often fewer than 14.
 const GENTLE_CUTOUT: f32 = 0.3;
 
 /// The two views that a consistency method compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Augment {
-    /// For the labelled images, and for the guess that the strong view has to agree with.
+    /// For the labelled images, and for the prediction that the strong view has to agree with.
     pub weak: Weak,
-    /// For the images that have to agree with the guess.
+    /// For the images that have to agree with that prediction.
     pub strong: Strong,
 }
 
 impl Augment {
-    /// What is safe to assume from the shape alone.
+    /// Settings that are safe to assume from the shape alone.
     ///
-    /// - One channel is taken for digits or letters: small shifts, no mirrors (a mirrored 3 is no digit).
-    /// - More channels are taken for photographs: small shifts, left may become right, and FixMatch's strong view.
+    /// - One channel is assumed to show digits or letters: small shifts, no mirrors (a mirrored 3 is not a digit).
+    /// - More channels are assumed to be photographs: small shifts, left-right mirrors, and FixMatch's strong view.
     /// - A volume has no preferred side: small shifts, and mirrors along the three axes.
     ///
-    /// Shifts go up to 1/8 of the shorter side of the plane.
+    /// Shifts are at most 1/8 of the shorter side of the plane.
     pub fn for_shape(shape: ImageShape) -> Self {
         let volume = shape.depth > 1;
         let photograph = !volume && shape.channels > 1;
@@ -47,7 +47,7 @@ impl Augment {
             (true, _) => Operation::VOLUME.to_vec(),
             (false, 1) => Operation::GREY.to_vec(),
             (false, 3) => Operation::COLOUR.to_vec(),
-            // Two or four channels have no colour to take away.
+            // Two or four channels have no colour to remove.
             (false, _) => Operation::COLOUR.into_iter().filter(|op| *op != Operation::Saturation).collect(),
         };
         let (magnitude, cutout) = match (volume, photograph) {
@@ -58,10 +58,10 @@ impl Augment {
         Self { strong: Strong { weak: weak.clone(), operations: 2, pool, magnitude, cutout }, weak }
     }
 
-    /// For medical images of a small finding with no up and no left, as in dermatoscopy, histology, or crops of a scan
-    /// about a nodule: as [`Self::for_shape`] and [`Self::orientation_free`], but gentle, and without autocontrast,
-    /// equalize and solarize: the colour of a lesion is part of its diagnosis, and those three work on each channel by
-    /// itself and so turn skin green or white.
+    /// For medical images of a small finding without a preferred orientation, as in dermatoscopy, histology, or crops
+    /// of a scan around a nodule: like [`Self::for_shape`] with [`Self::orientation_free`], but gentle, and without
+    /// autocontrast, equalize and solarize: the colour of a lesion is part of its diagnosis, and those three act on
+    /// each channel separately and so turn skin green or white.
     pub fn medical(shape: ImageShape) -> Self {
         let mut augment = Self::for_shape(shape).orientation_free();
         let recolours = [Operation::Autocontrast, Operation::Equalize, Operation::Solarize];
@@ -71,7 +71,7 @@ impl Augment {
         augment
     }
 
-    /// The same with mirrors and quarter turns in the plane, in both views.
+    /// The same settings with mirrors and quarter turns in the plane, in both views.
     pub fn orientation_free(mut self) -> Self {
         for weak in [&mut self.weak, &mut self.strong.weak] {
             weak.flip_horizontal = true;
@@ -81,7 +81,7 @@ impl Augment {
         self
     }
 
-    /// Whether the settings make sense.
+    /// Checks that the settings are valid.
     pub fn check(&self) -> Result<(), AugmentError> {
         self.strong.check()
     }

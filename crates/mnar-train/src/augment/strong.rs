@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Strong {
-    /// What happens first. It is drawn anew, apart from the weak view of the same image.
+    /// The weak view applied first. It is drawn independently of the weak view of the same image.
     pub weak: Weak,
-    /// How many operations are drawn from the pool for an image, one after the other and with replacement.
+    /// Number of operations drawn from the pool for an image, with replacement and applied in turn.
     pub operations: usize,
-    /// What they are drawn from, all with the same probability.
+    /// The operations to draw from, all with the same probability.
     pub pool: Vec<Operation>,
-    /// How much of the range of every operation is used, from 0 (no change) to 1 (FixMatch's).
+    /// How much of the range of every operation is used, from 0 (no change) to 1 (FixMatch's range).
     pub magnitude: f32,
-    /// Side of the grey box laid over the image at the end, as a share of the image's side; 0 is none.
+    /// Side of the grey box drawn over the image at the end, as a share of the image's side; 0 means no box.
     pub cutout: f32,
 }
 
 impl Strong {
-    /// Whether the settings make sense.
+    /// Checks that the settings are valid.
     pub fn check(&self) -> Result<(), AugmentError> {
         for (name, value) in [("magnitude", self.magnitude), ("cutout", self.cutout)] {
             if !(0.0..=1.0).contains(&value) {
@@ -39,8 +39,8 @@ impl Strong {
         Ok(())
     }
 
-    /// Alters every image of a batch in place. The seed, the step and the position in the batch decide what is drawn;
-    /// with the same ones, the weak view is drawn apart.
+    /// Alters every image of a batch in place. What is drawn depends on the seed, the step and the position in the
+    /// batch; for the same values, the weak view is drawn independently.
     ///
     /// # Panics
     /// If the slice does not hold a whole number of images, or the settings do not pass [`Self::check`].
@@ -54,7 +54,7 @@ impl Strong {
                 let operation = self.pool[draws.random_range(0..self.pool.len())];
                 operation.alter(image, scratch, shape, self.magnitude, draws);
             }
-            // Blends and interpolations stay within [0, 1] but for their rounding: 13 ones over 13 may be 1.0000001.
+            // Blends and interpolations stay within [0, 1] up to rounding: 13 ones over 13 may be 1.0000001.
             image.iter_mut().for_each(|value| *value = value.clamp(0.0, 1.0));
             if self.cutout > 0.0 {
                 Cuboid::draw(shape, self.cutout, draws).fill(image, shape);

@@ -1,4 +1,4 @@
-//! What holds for whole batches.
+//! Properties of whole batches.
 
 use super::*;
 use mnar_data::ImageShape;
@@ -61,7 +61,7 @@ fn seed_step_position_and_view_all_matter() {
     assert!(weak != weak_in_strong, "view");
 }
 
-/// Pins how the key is laid out and what the generator makes of it: another layout would change every seeded run.
+/// Pins the layout of the key and what the generator makes of it: another layout would change every seeded run.
 #[test]
 fn a_key_keeps_its_draws() {
     let draws = |seed, step, position| {
@@ -88,7 +88,8 @@ fn every_weak_setting_is_seen_in_some_image() {
         images.chunks(shape.len()).zip(original.chunks(shape.len())).filter(|(a, b)| a != b).count()
     };
     assert_eq!(changed(&Weak::default()), 0);
-    // Half the images, and three quarters and eight ninths of them where one of four turns or nine shifts is idle.
+    // Half the images; three quarters and eight ninths of them where one of four turns or nine shifts leaves them
+    // unchanged.
     let expected: [Range<usize>; 5] = [160..240, 160..240, 160..240, 265..335, 330..380];
     for (weak, expected) in settings.iter().zip(expected) {
         assert!(expected.contains(&changed(weak)), "{weak:?} changed {} of 400", changed(weak));

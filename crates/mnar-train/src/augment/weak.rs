@@ -1,4 +1,4 @@
-//! The weak view: mirrors, quarter turns and small shifts, none of which invents a value.
+//! The weak view: mirrors, quarter turns and small shifts, none of which creates new values.
 
 use super::batch::{BatchKey, Draws, Kind, for_each_image};
 use super::geometry::{Offset, flip_depth, flip_horizontal, flip_vertical, quarter_turns, shift};
@@ -6,7 +6,7 @@ use mnar_data::ImageShape;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-/// Which small moves keep the class of an image. Every one is drawn on its own, mirrors with probability 1/2. The
+/// Which small changes keep the class of an image. Each is drawn independently, mirrors with probability 1/2. The
 /// default is none of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -17,16 +17,16 @@ pub struct Weak {
     pub flip_vertical: bool,
     /// Mirror front and back.
     pub flip_depth: bool,
-    /// Turn by 0, 90, 180 or 270 degrees in the height-width plane; by 0 or 180 where it is not square.
+    /// Rotate by 0, 90, 180 or 270 degrees in the height-width plane; by 0 or 180 where it is not square.
     pub quarter_turns: bool,
-    /// Move by up to so many pixels along the height and along the width, and by the same share along the depth of a
-    /// volume. What comes in from beyond the frame is the nearest border pixel.
+    /// Shift by up to this many pixels along the height and along the width, and by the same share along the depth of a
+    /// volume. Pixels from beyond the frame are copies of the nearest border pixel.
     pub shift: usize,
 }
 
 impl Weak {
-    /// Alters every image of a batch in place. The seed, the step and the position in the batch decide what is drawn:
-    /// two batches of one step (labelled, unlabelled) want two seeds.
+    /// Alters every image of a batch in place. What is drawn depends on the seed, the step and the position in the
+    /// batch, so two batches of one step (labelled, unlabelled) need two seeds.
     ///
     /// # Panics
     /// If the slice does not hold a whole number of images.
@@ -53,7 +53,8 @@ impl Weak {
         }
         if self.shift > 0 {
             let mut either_way = |most: usize| {
-                // Far beyond any image, and of one width on every machine, so that the draws are the same.
+                // Far beyond any image, and an integer of the same width on every machine, so that the draws are the
+                // same.
                 let most = i32::try_from(most).unwrap_or(i32::MAX);
                 draws.random_range(-most..=most) as isize
             };
@@ -67,7 +68,7 @@ impl Weak {
     }
 
     /// The shift along the depth, in slices: the same share of the depth as of the plane. A scan of 5 slices of 64 × 64
-    /// pixels with a shift of 8 moves by at most 1 slice, not by 8.
+    /// pixels with a shift of 8 shifts by at most 1 slice, not by 8.
     fn depth_shift(&self, shape: ImageShape) -> usize {
         if shape.depth == 1 {
             return 0;

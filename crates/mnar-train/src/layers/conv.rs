@@ -19,14 +19,14 @@ use mnar_kernels::{Convolution, Isa, Window, channel_sums};
 pub struct Conv {
     /// (kernel pixels · input channels) × output channels.
     pub weight: Param<Tensor<2>>,
-    /// One a channel, where the layer has a bias.
+    /// One bias per channel, if the layer has a bias.
     pub bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
     window: Window,
 }
 
 impl Conv {
-    /// With bias; uniform on ±1/√fan-in, as PyTorch starts.
+    /// A layer with bias; weights are uniform on ±1/√fan-in, as PyTorch initialises them.
     pub fn new(window: Window, channels_in: usize, channels_out: usize, initial: &mut Initial<'_>) -> Self {
         let fan_in = window.kernel_pixels() * channels_in;
         let bound = 1.0 / (fan_in as f64).sqrt();
@@ -37,7 +37,8 @@ impl Conv {
         }
     }
 
-    /// Without bias; normal with variance 2/(kernel pixels · output channels), as residual networks start.
+    /// A layer without bias; weights are normal with variance 2/(kernel pixels · output channels), the initialisation
+    /// of residual networks.
     pub fn residual(window: Window, channels_in: usize, channels_out: usize, initial: &mut Initial<'_>) -> Self {
         let sd = (2.0 / (window.kernel_pixels() * channels_out) as f64).sqrt();
         let weight = initial.normal([window.kernel_pixels() * channels_in, channels_out], sd);
@@ -49,7 +50,7 @@ impl Conv {
         conv(x, self.weight.val(), self.bias.as_ref().map(Param::val), self.window)
     }
 
-    /// Convolves the output of a batch norm, which is made again for the gradient instead of being kept.
+    /// Convolves the output of a batch norm, which is recomputed for the gradient instead of being kept.
     pub(super) fn forward_normalised(&self, x: Tensor<2>, recipe: Recipe) -> Tensor<2> {
         convolve(x, self.weight.val(), self.bias.as_ref().map(Param::val), self.window, Some(recipe))
     }
@@ -99,7 +100,7 @@ fn tracked(
     })
 }
 
-/// The input as the gradient finds it.
+/// The input as the backward pass needs it.
 #[derive(Clone, Debug)]
 enum Input {
     Kept(FlexTensor),
@@ -137,7 +138,7 @@ impl Backward<Flex, 3> for Convolve {
     }
 }
 
-/// `rows` has a row for every image: the input, or the output's gradient.
+/// `rows` has one row per image: the input, or the gradient of the output.
 fn sizes(rows: &FlexTensor, weight: &FlexTensor, window: Window) -> Convolution {
     let ([images, _], [columns, channels_out]) =
         (rows.layout().shape().dims::<2>(), weight.layout().shape().dims::<2>());
@@ -150,7 +151,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, window: Windo
     tensor(output, &[sizes.images, window.output_pixels() * sizes.channels_out])
 }
 
-/// Any other device: burn's own convolution, which wants channels first.
+/// On any other device: burn's own convolution, which expects channels first.
 fn elsewhere(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, window: Window) -> Tensor<2> {
     let ([n, _], [columns, channels_out]) = (x.dims(), weight.dims());
     let channels_in = columns / window.kernel_pixels();

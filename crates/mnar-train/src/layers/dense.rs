@@ -1,4 +1,4 @@
-//! Fully connected layers, with the rectifier that follows.
+//! Fully connected layers, with the rectifier that follows them.
 
 use super::cpu::{Tracked, contiguous, is_tracked, kernels, lifted, plain, tensor, values};
 use burn::backend::Flex;
@@ -10,10 +10,10 @@ use burn::tensor::activation::relu;
 use burn::tensor::{Tensor, module::linear};
 use mnar_kernels::{Dense, Isa, channel_sums, rectifier_gradient};
 
-/// What follows a fully connected layer.
+/// The activation that follows a fully connected layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// No activation.
     None,
     /// Negative values become 0.
     Rectifier,
@@ -47,7 +47,7 @@ fn tracked(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Activat
     let output = forward(&x, &weight, &contiguous(bias.into_primitive()), activation, isa);
     Tensor::from_primitive::<Tracked>(match step {
         OpsKind::Tracked(step) => {
-            // The output says where the rectifier cut.
+            // The output shows where the rectifier was active.
             let rectified = (activation == Activation::Rectifier).then(|| output.clone());
             step.finish((x, weight, rectified, isa), output)
         }
@@ -97,7 +97,7 @@ fn forward(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, activation: A
     tensor(output, &[sizes.rows, sizes.outputs])
 }
 
-/// Any other device: burn's own product.
+/// On any other device: burn's own product.
 fn elsewhere(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>, activation: Activation) -> Tensor<2> {
     let y = linear(x, weight, Some(bias));
     match activation {

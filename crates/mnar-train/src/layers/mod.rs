@@ -1,8 +1,8 @@
 //! Fully connected layers, convolution, pooling and batch normalisation, channels last.
 //!
-//! The one place of the crate that knows how these are computed. On the CPU they are operations of our own under
-//! burn's autodiff, on the kernels of `mnar-kernels` (burn 0.22's are several times slower there); on any other device
-//! burn's own are used. [`cpu_kernels`] says which instructions the CPU's use.
+//! The only module of the crate that knows how these are computed. On the CPU they are custom operations under burn's
+//! autodiff, using the kernels of `mnar-kernels` (burn 0.22's are several times slower there); on any other device
+//! burn's own are used. [`cpu_kernels`] tells which instructions the CPU kernels use.
 
 mod conv;
 mod cpu;

@@ -13,18 +13,18 @@ use burn::tensor::Tensor;
 use mnar_kernels::{Isa, Normalised, moments, scale_shift};
 use std::sync::Arc;
 
-/// Batch normalisation followed by a leaky rectifier of the given slope (0 a plain one, 1 none at all).
+/// Batch normalisation followed by a leaky rectifier of the given slope (0 is a plain rectifier, 1 none at all).
 ///
-/// With gradients the batch's own statistics are used and remembered; without, the remembered ones.
+/// With gradients, the batch's own statistics are used and remembered; without gradients, the remembered ones.
 #[derive(Module, Debug)]
 pub struct BatchNorm {
-    /// Scale, one a channel.
+    /// Scale, one per channel.
     pub gamma: Param<Tensor<1>>,
-    /// Shift, one a channel.
+    /// Shift, one per channel.
     pub beta: Param<Tensor<1>>,
-    /// Mean of the training batches.
+    /// Running mean over the training batches.
     pub running_mean: RunningState<Tensor<1>>,
-    /// Variance of the training batches.
+    /// Running variance over the training batches.
     pub running_var: RunningState<Tensor<1>>,
     momentum: f64,
     slope: f32,
@@ -51,8 +51,8 @@ impl BatchNorm {
         self.forward_with_recipe(x).0
     }
 
-    /// Normalises, then convolves. Where gradients are tracked, the normalised values, as large as the input, are not
-    /// kept for them: they are made again when they are needed.
+    /// Normalises, then convolves. Where gradients are tracked, the normalised values, which are as large as the input,
+    /// are not kept for the backward pass but recomputed when needed.
     pub fn forward_into(&self, conv: &Conv, x: Tensor<2>) -> Tensor<2> {
         match self.forward_with_recipe(x) {
             (x, Some(recipe)) => conv.forward_normalised(x, recipe),
@@ -114,7 +114,7 @@ impl BatchNorm {
     }
 }
 
-/// The output, how to make it again, and the batch's mean and (biased) variance.
+/// The output, how to recompute it, and the batch's mean and (biased) variance.
 type Normalisation = (Tensor<2>, Option<Recipe>, [Tensor<1>; 2]);
 
 fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa) -> Normalisation {
@@ -134,7 +134,7 @@ fn tracked(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, slope: f32, isa: Isa
     (y, Some(saved), [mean, var].map(|moment| Tensor::from_primitive::<Flex>(tensor(moment, &[channels]))))
 }
 
-/// What it takes to normalise again: the input is shared, not copied.
+/// What is needed to normalise again; the input is shared, not copied.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     x: FlexTensor,
@@ -147,7 +147,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// The output, once more.
+    /// Recomputes the output.
     pub(super) fn make(&self) -> Vec<f32> {
         self.normalised().forward(self.isa)
     }

@@ -1,4 +1,4 @@
-//! Pooling: maxima of blocks of two pixels a side, and the mean of an image.
+//! Pooling: the maximum over blocks of two pixels per side, and the mean over an image.
 
 use super::cpu::{Tracked, contiguous, is_tracked, kernels, lifted, plain, tensor, values};
 use burn::backend::Flex;
@@ -10,15 +10,15 @@ use burn::tensor::activation::relu;
 use mnar_kernels::{Isa, Pool};
 use std::sync::Arc;
 
-/// The largest of every 2 × 2 block (2 × 2 × 2 where the depth is above 1), channel by channel; a last odd row,
-/// column or slice is left out.
+/// The largest value of every 2 × 2 block (2 × 2 × 2 where the depth is above 1), channel by channel; a last odd row,
+/// column or slice is ignored.
 ///
 /// `x` is n × (pixels · channels) of images of this depth, height and width.
 pub fn max_pool(x: Tensor<2>, image: [usize; 3]) -> Tensor<2> {
     maxima(x, image, f32::NEG_INFINITY)
 }
 
-/// [`max_pool`] with a rectifier before it or after it, which is the same.
+/// [`max_pool`] with a rectifier; applying it before or after the maximum gives the same result.
 pub fn rectified_max_pool(x: Tensor<2>, image: [usize; 3]) -> Tensor<2> {
     maxima(x, image, 0.0)
 }
@@ -101,7 +101,7 @@ impl Backward<Flex, 1> for Average {
     }
 }
 
-/// Any other device: maxima along the axes of the blocks.
+/// On any other device: maxima along the axes of the blocks.
 fn maxima_elsewhere(x: Tensor<2>, pool: Pool, floor: f32) -> Tensor<2> {
     let [n, _] = x.dims();
     let ([d, h, w], [od, oh, ow], [sd, sh, sw]) = (pool.input, pool.output(), pool.side);

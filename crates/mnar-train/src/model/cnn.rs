@@ -10,18 +10,18 @@ use mnar_data::ImageShape;
 /// Conv 5×5 (6), pool, conv 5×5 (16), pool, 120, 84, K: the paper's network for MNIST.
 #[derive(Module, Debug)]
 pub struct MnistCnn {
-    /// To 6 channels.
+    /// Convolution to 6 channels.
     pub conv1: Conv,
-    /// To 16 channels.
+    /// Convolution to 16 channels.
     pub conv2: Conv,
-    /// 120, 84, K.
+    /// Fully connected layers: 120, 84, K.
     pub head: Mlp,
     side1: [usize; 2],
     side2: [usize; 2],
 }
 
 impl MnistCnn {
-    /// Random weights.
+    /// A network with random weights.
     pub fn new(image: ImageShape, classes: usize, initial: &mut Initial<'_>) -> Self {
         let side1 = [image.height - 4, image.width - 4];
         let half = side1.map(|side| side / 2);
@@ -46,21 +46,21 @@ impl NetworkModule for MnistCnn {
     }
 }
 
-/// The paper's network for MedMNIST: 3×3 convolutions 16, 16, pool, 64, 64, 64 (padded), pool, each with batch norm
-/// and a rectifier; then 128, 128, K.
+/// The paper's network for MedMNIST: 3×3 convolutions 16, 16, pool, 64, 64, 64 (padded), pool, each with batch norm and
+/// a rectifier; then 128, 128, K.
 #[derive(Module, Debug)]
 pub struct MedMnistCnn {
     /// The convolutions.
     pub convs: Vec<Conv>,
-    /// The batch norm after each.
+    /// The batch norm after each convolution.
     pub norms: Vec<BatchNorm>,
-    /// 128, 128, K.
+    /// Fully connected layers: 128, 128, K.
     pub head: Mlp,
     pools: [[usize; 2]; 2],
 }
 
 impl MedMnistCnn {
-    /// Random weights.
+    /// A network with random weights.
     pub fn new(image: ImageShape, classes: usize, initial: &mut Initial<'_>) -> Self {
         let (mut height, mut width, mut channels) = (image.height, image.width, image.channels);
         let (mut convs, mut norms, mut pools) = (Vec::new(), Vec::new(), Vec::new());

@@ -7,20 +7,20 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use mnar_data::ImageShape;
 
-/// Three times: 3×3×3 convolution (16, 32, 64 channels), batch norm, rectifier, pool; then 64, K.
+/// Three times a 3×3×3 convolution (16, 32, 64 channels), batch norm, rectifier and pool; then 64, K.
 #[derive(Module, Debug)]
 pub struct Cnn3d {
     /// The convolutions.
     pub convs: Vec<Conv>,
-    /// The batch norm after each.
+    /// The batch norm after each convolution.
     pub norms: Vec<BatchNorm>,
-    /// 64, K.
+    /// Fully connected layers: 64, K.
     pub head: Mlp,
     sides: [[usize; 3]; 3],
 }
 
 impl Cnn3d {
-    /// Random weights.
+    /// A network with random weights.
     pub fn new(image: ImageShape, classes: usize, initial: &mut Initial<'_>) -> Self {
         let (mut side, mut channels) = ([image.depth, image.height, image.width], image.channels);
         let (mut convs, mut norms, mut sides) = (Vec::new(), Vec::new(), [[0; 3]; 3]);

@@ -9,14 +9,14 @@ use burn::tensor::Tensor;
 /// A fully connected layer: x W + b.
 #[derive(Module, Debug)]
 pub struct Dense {
-    /// Inputs × outputs.
+    /// Weights, inputs × outputs.
     pub weight: Param<Tensor<2>>,
-    /// One per output.
+    /// One bias per output.
     pub bias: Param<Tensor<1>>,
 }
 
 impl Dense {
-    /// Uniform on ±1/√inputs, as PyTorch starts.
+    /// Weights are uniform on ±1/√inputs, as PyTorch initialises them.
     pub fn new(inputs: usize, outputs: usize, initial: &mut Initial<'_>) -> Self {
         let bound = 1.0 / (inputs as f64).sqrt();
         Self { weight: initial.uniform([inputs, outputs], bound), bias: initial.uniform([outputs], bound) }
@@ -28,15 +28,15 @@ impl Dense {
     }
 }
 
-/// Layers with rectifiers between them; with no hidden layer, softmax regression.
+/// Layers with rectifiers between them; without a hidden layer, a softmax regression.
 #[derive(Module, Debug)]
 pub struct Mlp {
-    /// From the input to the logits.
+    /// The layers, from the input to the logits.
     pub layers: Vec<Dense>,
 }
 
 impl Mlp {
-    /// Random weights.
+    /// A network with random weights.
     pub fn new(inputs: usize, hidden: &[usize], classes: usize, initial: &mut Initial<'_>) -> Self {
         let widths: Vec<usize> = [inputs].iter().chain(hidden).chain(&[classes]).copied().collect();
         Self { layers: widths.windows(2).map(|pair| Dense::new(pair[0], pair[1], initial)).collect() }

@@ -1,4 +1,4 @@
-//! Networks: from linear to residual, chosen by the shape of the data unless told.
+//! Networks: from linear to residual, chosen by the shape of the data unless one is given.
 
 mod cnn;
 mod cnn3d;
@@ -22,7 +22,7 @@ pub trait NetworkModule: Module {
     fn forward(&self, x: Tensor<2>) -> Tensor<2>;
 }
 
-/// Which network.
+/// The kind of network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "name")]
 pub enum Architecture {
@@ -41,9 +41,9 @@ pub enum Architecture {
     /// A wide residual network.
     #[serde(rename = "wide-resnet")]
     WideResNet {
-        /// Layers: 6 m + 4.
+        /// Number of layers, 6 m + 4.
         depth: usize,
-        /// Channels are 16, 32, 64 times this.
+        /// Multiplier of the channels, which are 16, 32 and 64 times this.
         width: usize,
     },
     /// Three 3×3×3 convolutions with batch norm and pooling, for volumes.
@@ -51,7 +51,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// The smallest network that suits the shape: a hidden layer for tables, convolutions for images.
+    /// The smallest network that suits the shape: one hidden layer for tables, convolutions for images.
     pub fn for_shape(shape: InputShape) -> Self {
         match shape {
             InputShape::Row(_) => Self::Mlp { hidden: vec![128] },
@@ -65,7 +65,7 @@ impl Architecture {
         }
     }
 
-    /// The name as typed.
+    /// The name of the network, as used in settings.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -77,12 +77,12 @@ impl Architecture {
         }
     }
 
-    /// Can it be built for these inputs?
+    /// Checks that the network can be built for these inputs.
     pub fn check(&self, shape: InputShape, classes: usize) -> Result<(), TrainError> {
         self.build(shape, classes, 0, &Device::flex()).map(|_| ())
     }
 
-    /// The network with random weights.
+    /// Builds the network with random weights.
     pub fn build(&self, shape: InputShape, classes: usize, seed: u64, device: &Device) -> Result<Network, TrainError> {
         let mut initial = Initial::new(seed, device);
         let wrong = |takes| TrainError::WrongInput {
@@ -138,7 +138,7 @@ impl Architecture {
 pub enum Network {
     /// Softmax regression.
     Linear(Mlp),
-    /// Hidden layers.
+    /// A network with hidden layers.
     Mlp(Mlp),
     /// The paper's network for MNIST.
     MnistCnn(MnistCnn),
@@ -146,7 +146,7 @@ pub enum Network {
     MedMnistCnn(MedMnistCnn),
     /// A wide residual network.
     WideResNet(WideResNet),
-    /// For volumes.
+    /// The network for volumes.
     Cnn3d(Cnn3d),
 }
 

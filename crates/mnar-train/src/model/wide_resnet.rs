@@ -12,20 +12,20 @@ const SLOPE: f32 = 0.1;
 /// Weight of a batch in the running statistics.
 const MOMENTUM: f64 = 0.001;
 
-/// Norm, rectifier, convolution, twice, beside a shortcut.
+/// Norm, rectifier and convolution, twice, in parallel with a shortcut.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Before the first convolution.
+    /// Norm before the first convolution.
     pub norm1: BatchNorm,
-    /// With the block's stride.
+    /// First convolution, with the block's stride.
     pub conv1: Conv,
-    /// Before the second.
+    /// Norm before the second convolution.
     pub norm2: BatchNorm,
-    /// Same size.
+    /// Second convolution, of the same size.
     pub conv2: Conv,
-    /// 1×1, where the block changes the number of channels.
+    /// 1×1 convolution, where the block changes the number of channels.
     pub shortcut: Option<Conv>,
-    /// Is the shortcut taken from the normalised input? So it is in the first block.
+    /// Whether the shortcut starts from the normalised input, as it does in the first block.
     activate_shortcut: bool,
 }
 
@@ -53,7 +53,7 @@ impl Block {
         self.residual(self.norm1.forward_into(&self.conv1, x.clone()), x)
     }
 
-    /// From the output of the first convolution, and the input of the shortcut.
+    /// The output of the block, from the output of the first convolution and the input of the shortcut.
     fn residual(&self, inner: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         let shortcut = match &self.shortcut {
             Some(conv) => conv.forward(x),
@@ -66,19 +66,19 @@ impl Block {
 /// A wide residual network of depth 6 m + 4: three groups of m blocks with 16, 32, 64 times the width channels.
 #[derive(Module, Debug)]
 pub struct WideResNet {
-    /// To 16 channels.
+    /// First convolution, to 16 channels.
     pub stem: Conv,
     /// All blocks, in order.
     pub blocks: Vec<Block>,
-    /// After the last block.
+    /// Norm after the last block.
     pub norm: BatchNorm,
-    /// From channel means to logits.
+    /// Fully connected layer from channel means to logits.
     pub head: Dense,
     side: [usize; 2],
 }
 
 impl WideResNet {
-    /// Random weights.
+    /// A network with random weights.
     pub fn new(image: ImageShape, depth: usize, width: usize, classes: usize, initial: &mut Initial<'_>) -> Self {
         let (mut side, mut channels) = ([image.height, image.width], 16);
         let stem = Conv::residual(Window::flat(side[0], side[1], 3, 1, 1), image.channels, channels, initial);
