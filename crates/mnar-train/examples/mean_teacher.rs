@@ -6,12 +6,13 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
+use mnar::progress::Stage;
 use mnar::{Labels, Phi};
 use mnar_data::samples::digits;
 use mnar_train::consistency::{Consistency, Needs, Views};
-use mnar_train::mechanism::Method;
+use mnar_train::method::Method;
 use mnar_train::model::Architecture;
-use mnar_train::{Encoding, Job, TrainSettings, device, logits, train};
+use mnar_train::{Encoding, Job, TrainError, TrainSettings, device, logits, train};
 
 /// The squared distance between the student's probabilities and those of its own averaged weights.
 struct MeanTeacher;
@@ -25,10 +26,9 @@ impl Consistency for MeanTeacher {
         Needs { teacher: true, ..Needs::default() }
     }
 
-    fn loss(&self, views: &Views) -> Tensor<1> {
-        let teacher = views.teacher.clone().unwrap_or_else(|| views.weak.clone().detach());
-        let gap = softmax(views.weak.clone(), 1) - softmax(teacher.detach(), 1);
-        gap.square().sum_dim(1).squeeze_dim(1)
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
+        let gap = softmax(views.weak.clone(), 1) - softmax(views.teacher()?.detach(), 1);
+        Ok(gap.square().sum_dim(1).squeeze_dim(1))
     }
 }
 
@@ -43,21 +43,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoding = Encoding::learn(&inputs)?;
     let examples = encoding.examples(inputs)?;
     let settings = TrainSettings { epochs: 100, ..Default::default() };
-    for method in [Method::Classical, Method::Moments, Method::Given(truth.as_slice().to_vec())] {
+    for method in [Method::Classical, Method::Moments, Method::Given(truth)] {
         let name = method.name();
         let network = Architecture::Mlp { hidden: vec![128] }.build(examples.shape(), 10, 0, &device::cpu())?;
         let job = Job {
+            stage: Stage::Debiased,
             examples: &examples,
             labels: &labels,
+            weights: None,
             method,
             consistency: &MeanTeacher,
             settings: &settings,
             targets: None,
             validation: None,
             checkpoint: None,
-            stop: None,
         };
-        let trained = train(network, &job, &mut ())?;
+        let trained = train(network, &job, &())?;
         let hidden: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
         let scores = logits(&trained.network, &examples, &hidden);
         let right = hidden.iter().zip(scores.rows()).filter(|(row, scores)| {

@@ -11,7 +11,7 @@ use mnar::progress::EpochRecord;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The state of a run without its tensors.
+/// Everything except the tensors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) step: u64,
@@ -95,7 +95,7 @@ impl Checkpoint {
         Ok(Self { network, optimiser, chosen: (!chosen.is_empty()).then_some(chosen), state })
     }
 
-    /// Checks that it belongs to this run.
+    /// Checks that the checkpoint belongs to this run.
     pub(crate) fn check(&self, fingerprint: String, path: &Path) -> Result<(), TrainError> {
         if self.state.fingerprint == fingerprint {
             return Ok(());

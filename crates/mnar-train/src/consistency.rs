@@ -1,7 +1,7 @@
 //! Consistency methods: losses that need no label.
 //!
-//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So whatever
-//! it is, [`loss::ssl_risk`](crate::loss::ssl_risk) debiases it: "any semi-supervised method" holds by type.
+//! A method gives one loss per row and never sees which rows are labelled, their labels, or the mechanism. So
+//! [`loss::ssl_risk`](crate::loss::ssl_risk) debiases any method: the type guarantees "any semi-supervised method".
 
 use crate::error::TrainError;
 use burn::tensor::activation::{log_softmax, softmax};
@@ -42,7 +42,7 @@ pub struct Views {
     pub strong: Option<Tensor<2>>,
     /// Logits of the weak view from the averaged weights, without gradient, where the method asks for them.
     pub teacher: Option<Tensor<2>>,
-    /// Class probabilities of the rows by another model, where the method asks for them.
+    /// Probabilities of the rows according to another model, where the method asks for them.
     pub targets: Option<Tensor<2>>,
     /// The confidence at which a class is accepted as a pseudo-label, K numbers.
     pub thresholds: Tensor<1>,
@@ -78,7 +78,7 @@ pub struct Needs {
 
 /// A loss that does not look at labels.
 pub trait Consistency: Send + Sync {
-    /// The name for reports.
+    /// The name of the method, for reports.
     fn name(&self) -> &str;
 
     /// Which views the method uses.

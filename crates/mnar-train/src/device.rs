@@ -1,4 +1,4 @@
-//! The device that computes.
+//! The devices to compute on.
 
 use crate::error::TrainError;
 use crate::layers::{cpu_kernels, is_cpu};

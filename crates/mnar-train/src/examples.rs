@@ -52,7 +52,7 @@ impl Encoding {
         })
     }
 
-    /// The shape of the encoded rows, which a network takes.
+    /// The shape of the network's input.
     pub fn shape(&self) -> InputShape {
         match self {
             Self::Table(encoder) => InputShape::Row(encoder.width()),
@@ -65,14 +65,14 @@ impl Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputShape {
-    /// A row of so many numbers.
+    /// A row of this many numbers.
     Row(usize),
     /// An image, channels last.
     Image(ImageShape),
 }
 
 impl InputShape {
-    /// How many numbers an input has.
+    /// Number of values in one input.
     pub fn width(self) -> usize {
         match self {
             Self::Row(width) => width,

@@ -10,7 +10,7 @@ use burn::tensor::{Int, Tensor};
 use mnar::Phi;
 use serde::{Deserialize, Serialize};
 
-/// −log p(y|x), one entry per row.
+/// −log p(y|x), one value per row.
 pub fn cross_entropy(logits: Tensor<2>, y: Tensor<1, Int>) -> Tensor<1> {
     log_softmax(logits, 1).gather(1, y.unsqueeze_dim(1)).squeeze_dim::<1>(1).neg()
 }

@@ -1,4 +1,4 @@
-//! The parameters of a network by name: for checkpoints, averages and files that other programs read.
+//! The numbers of a network by name: for checkpoints, averages and files that other programs read.
 
 use crate::error::TrainError;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// A tensor of a network, named by the path of its field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// Its path, such as `conv1.weight`.
+    /// Its name, for example `conv1.weight`.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -103,7 +103,7 @@ pub(crate) fn with_values<M: Module>(network: M, values: &[Vec<f32>]) -> M {
     network.map(&mut InOrder(values.iter()))
 }
 
-/// Replaces the values of a parameter; its device and whether it is trained stay.
+/// Replaces the values of a parameter; its device and whether it is trained stay the same.
 pub(crate) fn replace<const D: usize>(param: Param<Tensor<D>>, values: Vec<f32>) -> Param<Tensor<D>> {
     let (id, tensor, mapper) = param.consume();
     let shape = tensor.dims();

@@ -1,4 +1,4 @@
-//! A new estimate of phi from the model as it stands.
+//! Re-estimates phi from the current model.
 
 use crate::error::TrainError;
 use crate::examples::Examples;
@@ -7,7 +7,8 @@ use crate::predict::logits;
 use mnar::estimate::{Estimator, Likelihood};
 use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
 
-/// phi given theta: the maximum of the observed likelihood, which is convex in phi, for a model of the whole population.
+/// phi given theta: the maximum of the observed log-likelihood, which is concave in phi, for a model of the whole
+/// population.
 ///
 /// It only reads the predictions of the unlabelled rows and the label counts, so it does not matter that the model has
 /// learnt from the labelled rows. (Label shift calibrated on held-out rows was tried here: with 45 of them for ten

@@ -13,14 +13,14 @@ use std::path::Path;
 const WEIGHTS: &str = "weights.safetensors";
 const DESCRIPTION: &str = "model.json";
 
-/// What a model is, besides its weights.
+/// The description of a model: everything but its weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelDescription {
     /// The version of mnar that wrote it.
     pub version: String,
     /// The architecture of the network.
     pub architecture: Architecture,
-    /// The shape of its inputs.
+    /// The shape of its input.
     pub input: InputShape,
     /// The classes, in the order of its outputs.
     pub classes: Vec<String>,
@@ -32,7 +32,7 @@ pub struct ModelDescription {
     pub encoding: Encoding,
 }
 
-/// Writes a model into a folder, which is created if necessary.
+/// Writes a model into a folder, which is created if it does not exist.
 pub fn save_model(folder: &Path, network: &Network, description: &ModelDescription) -> Result<(), TrainError> {
     std::fs::create_dir_all(folder).map_err(TrainError::io("create", folder))?;
     let text = serde_json::to_string_pretty(description);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// It stays the same.
+    /// The learning rate stays constant.
     Constant,
     /// Half a cosine, down to 0 at the last step.
     Cosine,
@@ -36,7 +36,7 @@ pub enum ThresholdRule {
     Fixed,
     /// tau_0 (phi_k / max phi)^beta: the most observed class has the highest threshold.
     Phi,
-    /// The same rule with class shares in place of phi (the CADR rule).
+    /// The same with class shares instead of phi (the CADR rule).
     Shares,
 }
 
@@ -45,7 +45,7 @@ pub enum ThresholdRule {
 pub struct Threshold {
     /// What the threshold adapts to.
     pub rule: ThresholdRule,
-    /// tau_0, the highest threshold.
+    /// The threshold tau_0.
     pub tau: f64,
     /// How strongly the threshold adapts; 0 keeps it fixed.
     pub beta: f64,
@@ -83,7 +83,7 @@ pub struct TrainSettings {
     pub validation: f64,
     /// Stop when that risk has not improved for this many epochs.
     pub patience: Option<usize>,
-    /// Whether and how weights are altered.
+    /// Whether and how the weights are stabilised.
     pub stabiliser: Stabiliser,
     /// The augmented views of images; `None` for plain images.
     pub augment: Option<Augment>,

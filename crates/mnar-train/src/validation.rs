@@ -1,4 +1,4 @@
-//! The rows that the epoch is chosen by, and how a network does on them.
+//! The rows that select the epoch, and how a network performs on them.
 
 use crate::examples::Examples;
 use mnar::Class;
@@ -26,7 +26,7 @@ pub struct Validation<'a> {
 pub enum Criterion {
     /// The highest accuracy, as in the paper.
     Accuracy,
-    /// The smallest log-loss, which says far more than accuracy on a few dozen rows.
+    /// The smallest log-loss: on a few dozen rows it is far more informative.
     LogLoss,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Choice {
 struct Best {
     epoch: usize,
     risk: f64,
-    /// What every held-out row adds to the risk; empty where the least risk is kept in any case.
+    /// The contribution of every held-out row to the risk; empty where the smallest risk is kept regardless of chance.
     losses: Vec<f64>,
 }
 
@@ -101,13 +101,13 @@ impl Choice {
         *self = Self { epoch, best: None };
     }
 
-    /// Keeps this epoch if it is the best so far, and says whether it does.
+    /// Keeps this epoch if it is the best so far; returns whether it is kept.
     pub(crate) fn offer_best(&mut self, epoch: usize, risk: f64) -> bool {
         self.offer(epoch, risk, Vec::new())
     }
 
-    /// Keeps this epoch unless the weighted losses of held-out rows are clearly worse than those of the best so far, and
-    /// says whether it does.
+    /// Keeps this epoch if, by the weighted losses of held-out rows, it is not clearly worse than the best so far;
+    /// returns whether it is kept.
     ///
     /// A few rows of a rarely labelled class carry most of the weight, and the smallest of a hundred noisy risks is
     /// often that of an early epoch which happens to be unsure of one of them. So epochs are judged as they would be
@@ -138,7 +138,7 @@ impl Choice {
     }
 }
 
-/// Whether the sum of the first is larger than that of the second by more than the spread of their differences allows.
+/// Whether the sum of the first exceeds that of the second by more than the spread of their differences allows.
 fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     let n = losses.len() as f64;
     let differences: Vec<f64> = losses.iter().zip(best).map(|(loss, best)| loss - best).collect();
@@ -149,8 +149,8 @@ fn is_clearly_worse(losses: &[f64], best: &[f64]) -> bool {
     excess > Choice::CLEARLY * standard_error
 }
 
-/// The temperature of least risk, at least 1: learning from its own guesses makes a network overconfident, and a few dozen
-/// rows that all happen to be right are no reason to make it more confident still.
+/// The temperature with the smallest risk, at least 1: learning from its own predictions makes a network overconfident,
+/// and a few dozen rows that all happen to be right do not justify making it more confident still.
 pub(crate) fn calibrating_temperature(scores: &Array2<f64>, rows: &[(usize, f64)]) -> f64 {
     // log T ~ N(0, 1/2²) a priori, against the *effective* number of rows: ten rows, two of which hold most of the
     // weight, should not move it far.
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((choice.epoch, choice.best_epoch()), (4, 4));
     }
 
-    /// What a temperature can correct is no reason to prefer an unsure epoch.
+    /// An unsure epoch is not preferred for what a temperature can correct.
     #[test]
     fn epochs_are_judged_at_their_temperature() {
         let rows = vec![(0, 1.0); 40];

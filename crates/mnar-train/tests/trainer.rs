@@ -1,17 +1,21 @@
-//! The training loop on the digits sample: each mechanism finds phi during training, and the same seed gives the same
-//! weights.
-#![allow(clippy::unwrap_used)] // test helpers do not count as tests
+//! The training loop on the digits sample: every mechanism in the loop finds phi, and the same seed gives the same weights.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
-use mnar::crossfit::FoldPlan;
-use mnar::{Labels, Phi};
-use mnar_train::consistency::{Imputation, PseudoLabels};
-use mnar_train::crossfit::CrossFit;
-use mnar_train::mechanism::Method;
+use mnar::classify::{Classifier, Training};
+use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::progress::Stage;
+use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Progress};
+use mnar_train::augment::Augment;
+use mnar_train::consistency::{Consistency, FixMatch, Imputation, PseudoLabels, Views};
+use mnar_train::method::Method;
 use mnar_train::model::{Architecture, Network};
 use mnar_train::{
-    Criterion, Encoding, Examples, Job, TrainError, TrainSettings, Trained, Validation, device, logits, parameters,
-    train,
+    CheckpointPlan, Criterion, Encoding, EpochRecord, Examples, Job, NetworkClassifier, TrainError, TrainSettings,
+    Trained, Validation, device, logits, parameters, train,
 };
+use ndarray::Array2;
+use std::sync::Mutex;
+use std::time::Duration;
 
 fn digits() -> (Examples, Labels, Phi) {
     let sample = mnar_data::samples::digits();
@@ -27,20 +31,21 @@ fn digits() -> (Examples, Labels, Phi) {
 fn run(examples: &Examples, labels: &Labels, method: Method, settings: &TrainSettings) -> Trained<Network> {
     let mlp = Architecture::Mlp { hidden: vec![64] };
     let network = mlp.build(examples.shape(), labels.n_classes(), settings.seed, &device::cpu()).unwrap();
-    train(network, &job(examples, labels, method, settings), &mut ()).unwrap()
+    train(network, &job(examples, labels, method, settings), &()).unwrap()
 }
 
 fn job<'a>(examples: &'a Examples, labels: &'a Labels, method: Method, settings: &'a TrainSettings) -> Job<'a> {
     Job {
+        stage: Stage::Debiased,
         examples,
         labels,
+        weights: None,
         method,
         consistency: &PseudoLabels,
         settings,
         targets: None,
         validation: None,
         checkpoint: None,
-        stop: None,
     }
 }
 
@@ -53,7 +58,7 @@ fn mechanisms_in_the_loop_find_phi() {
     let settings = TrainSettings { epochs: 60, ..Default::default() };
     // A given phi that is refreshed must move away from the constant it started from.
     let refreshed = TrainSettings { refresh: Some(20), ..settings.clone() };
-    let start = Method::Given(constant.as_slice().to_vec());
+    let start = Method::Given(constant.clone());
     let cases = [
         (Method::Moments, &settings),
         (Method::MomentsGradient, &settings),
@@ -62,8 +67,7 @@ fn mechanisms_in_the_loop_find_phi() {
     ];
     for (method, settings) in cases {
         let name = method.name();
-        let phi = Phi::new(run(&examples, &labels, method, settings).mechanism.phi().to_vec()).unwrap();
-        let error = phi.normalised_mse(&truth);
+        let error = run(&examples, &labels, method, settings).mechanism.phi().normalised_mse(&truth);
         assert!(error < bar, "{name}: {error} against {bar}");
     }
 }
@@ -100,7 +104,7 @@ fn adjusted_logits_are_of_the_population() {
         // The sample has about a tenth of each digit.
         shares.iter().map(|share| (share - 0.1).powi(2)).sum::<f64>()
     };
-    let (biased, adjusted) = (error(Method::CompleteCase), error(Method::Adjusted(truth.as_slice().to_vec())));
+    let (biased, adjusted) = (error(Method::CompleteCase), error(Method::Adjusted(truth)));
     assert!(adjusted < 0.5 * biased, "{adjusted} against {biased}");
 }
 
@@ -111,11 +115,11 @@ fn unknown_labels_can_be_imputed() {
     let targets: Vec<f32> =
         y.iter().flat_map(|class| (0..10).map(|k| f32::from(u8::from(class.index() == k)))).collect();
     let settings = TrainSettings { epochs: 120, ..Default::default() };
-    let method = Method::Imputed(truth.as_slice().to_vec());
+    let method = Method::Imputed(truth);
     let network = || Architecture::Mlp { hidden: vec![64] }.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
     let with =
         |targets| Job { consistency: &Imputation, targets, ..job(&examples, &labels, method.clone(), &settings) };
-    let learnt = train(network(), &with(Some(&targets[..])), &mut ()).unwrap();
+    let learnt = train(network(), &with(Some(&targets[..])), &()).unwrap();
     let hidden: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
     let scores = logits(&learnt.network, &examples, &hidden);
     let right = hidden
@@ -123,10 +127,10 @@ fn unknown_labels_can_be_imputed() {
         .zip(scores.rows())
         .filter(|(row, scores)| scores.iter().all(|score| *score <= scores[y[**row].index()]));
     let share = right.count() as f64 / hidden.len() as f64;
-    assert!(share > 0.97, "{share} of the hidden labels, with the truth as targets");
-    let refused = train(network(), &with(None), &mut ());
+    assert!(share > 0.97, "{share} of the hidden labels, given the truth for targets");
+    let refused = train(network(), &with(None), &());
     assert!(matches!(refused, Err(TrainError::NoTargets { .. })));
-    let refused = train(network(), &with(Some(&targets[10..])), &mut ());
+    let refused = train(network(), &with(Some(&targets[10..])), &());
     assert!(matches!(refused, Err(TrainError::Lengths { .. })));
 }
 
@@ -141,9 +145,9 @@ fn validation_rows_choose_the_epoch() {
         let validation = Some(Validation { by, examples: &examples, classes: &classes });
         let job = Job { validation, ..job(&examples, &labels, Method::Classical, &settings) };
         let network = Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
-        let trained = train(network, &job, &mut ()).unwrap();
+        let trained = train(network, &job, &()).unwrap();
         assert!(trained.held_out.is_empty());
-        let score = |record: &mnar_train::EpochRecord| match by {
+        let score = |record: &EpochRecord| match by {
             Criterion::Accuracy => record.validation_accuracy.unwrap(),
             Criterion::LogLoss => -record.validation_risk.unwrap(),
         };
@@ -153,31 +157,182 @@ fn validation_rows_choose_the_epoch() {
     }
 }
 
-/// Labelled rows are scored only by the network of their fold, in the ensemble too: no prediction has seen its own
-/// label.
+/// Every row is scored by the network that has not seen it. Together, the networks know the unlabelled rows, which none of
+/// them was trained on, better than one alone.
 #[test]
-fn an_ensemble_helps_unlabelled_rows_only() {
+fn networks_are_cross_fitted() {
     let (examples, labels, _) = digits();
     let settings = TrainSettings { epochs: 10, ..Default::default() };
     let plan = FoldPlan::for_labels(&labels, 3, 0).unwrap();
     let device = device::cpu();
-    let folds = CrossFit {
+    let classifier = NetworkClassifier {
         architecture: &Architecture::Linear,
         settings: &settings,
         device: &device,
-        beyond: None,
-        stop: None,
+        checkpoint: None,
     };
-    let fitted = folds.run(&examples, &labels, &plan, &|_| None, &mut ()).unwrap().unwrap();
+    assert_eq!((Classifier::name(&classifier), Classifier::parallel(&classifier)), ("linear", false));
+    let cross_fit = CrossFit { classifier: &classifier, x: &examples, seed: settings.seed };
+    let fitted = cross_fit.run(&labels, &plan, None, &()).unwrap();
+    let hidden: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
+    let mut together = Array2::<f64>::zeros((hidden.len(), labels.n_classes()));
+    for model in &fitted.models {
+        together += &model.logits(&examples, &hidden).unwrap();
+    }
+    let together = together / fitted.models.len() as f64;
+    let together = Posteriors::from_logits(together.view(), PosteriorKind::Labelled).unwrap();
     let y = mnar_data::samples::digits().y;
     let mut loss = [0.0, 0.0];
-    for row in 0..labels.len() {
-        let both = [fitted.posteriors.row(row), fitted.ensemble.row(row)];
-        if labels.is_labelled(row) {
-            assert_eq!(both[0], both[1]);
-        } else {
-            loss.iter_mut().zip(both).for_each(|(loss, p)| *loss -= p[y[row].index()].ln());
-        }
+    for (i, &row) in hidden.iter().enumerate() {
+        let both = [fitted.posteriors.row(row), together.row(i)];
+        loss.iter_mut().zip(both).for_each(|(loss, p)| *loss -= p[y[row].index()].ln());
     }
     assert!(loss[1] < loss[0], "log-loss of hidden labels: one network {}, together {}", loss[0], loss[1]);
+}
+
+#[test]
+fn a_classifier_needs_a_row_of_every_class() {
+    let (examples, _, _) = digits();
+    let (settings, device) = (TrainSettings { epochs: 1, ..Default::default() }, device::cpu());
+    let classifier = NetworkClassifier {
+        architecture: &Architecture::Linear,
+        settings: &settings,
+        device: &device,
+        checkpoint: None,
+    };
+    let training = Training { rows: &[0, 1], classes: &[Class(0), Class(1)], n_classes: 2, weights: Some(&[1.0, 0.0]) };
+    let refused = classifier.fit(&examples, &training, 0, &());
+    assert!(matches!(refused.err(), Some(mnar::Error::ClassNotTrained { class: Class(1) })));
+}
+
+/// What a run gives, to the bit.
+fn bits(trained: &Trained<Network>) -> (Vec<parameters::Named>, f64, usize, Vec<f64>) {
+    let risks = trained.history.iter().filter_map(|record| record.validation_risk).collect();
+    (parameters::export(&trained.network), trained.temperature, trained.chosen_epoch, risks)
+}
+
+#[test]
+fn row_weights_are_relative() {
+    let (examples, labels, truth) = digits();
+    let settings = TrainSettings { epochs: 3, ..Default::default() };
+    let network = || Architecture::Mlp { hidden: vec![16] }.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+    let (ones, twos) = (vec![1.0; labels.len()], vec![2.0; labels.len()]);
+    let uneven: Vec<f64> = (0..labels.len()).map(|row| 1.0 + (row % 3) as f64).collect();
+    for method in [Method::CompleteCase, Method::Given(truth), Method::Likelihood, Method::Moments] {
+        let with = |weights| {
+            let job = Job { weights, ..job(&examples, &labels, method.clone(), &settings) };
+            bits(&train(network(), &job, &()).unwrap())
+        };
+        let plain = with(None);
+        assert!(plain == with(Some(&ones)) && plain == with(Some(&twos)), "{}", method.name());
+        assert!(plain != with(Some(&uneven)), "{}", method.name());
+    }
+}
+
+#[test]
+fn a_row_of_weight_zero_has_no_influence() {
+    let (examples, labels, _) = digits();
+    let Examples::Table(table) = &examples else { panic!("a table") };
+    // Half of the labelled rows, so that some of them would be held out.
+    let dropped: Vec<usize> = labels.labelled().map(|(row, _)| row).step_by(2).collect();
+    let mut weights = vec![1.0; labels.len()];
+    let mut moved = table.clone();
+    for &row in &dropped {
+        weights[row] = 0.0;
+        moved.row_mut(row).fill(1e6);
+    }
+    let settings = TrainSettings { epochs: 3, ..Default::default() };
+    let with = |examples: &Examples| {
+        let network = Architecture::Mlp { hidden: vec![16] }.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+        let job = Job { weights: Some(&weights), ..job(examples, &labels, Method::Moments, &settings) };
+        let trained = train(network, &job, &()).unwrap();
+        assert!(trained.held_out.iter().all(|row| !dropped.contains(row)));
+        bits(&trained)
+    };
+    assert!(with(&examples) == with(&Examples::Table(moved)));
+}
+
+#[test]
+fn bad_row_weights_are_refused() {
+    let (examples, labels, _) = digits();
+    let settings = TrainSettings { epochs: 1, ..Default::default() };
+    let refused = |weights: &[f64]| {
+        let network = Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+        let job = Job { weights: Some(weights), ..job(&examples, &labels, Method::Classical, &settings) };
+        train(network, &job, &()).unwrap_err()
+    };
+    assert!(matches!(refused(&[1.0]), TrainError::WeightCount { weights: 1, .. }));
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(refused(&vec![bad; labels.len()]), TrainError::Setting { .. }), "{bad}");
+    }
+}
+
+/// Counts what it is told, and cancels after some steps.
+#[derive(Default)]
+struct Told {
+    began: Mutex<Vec<(Stage, u64, u64)>>,
+    steps: Mutex<u64>,
+    epochs: Mutex<u64>,
+    cancel_at: Option<u64>,
+}
+
+impl Progress for Told {
+    fn begin(&self, stage: Stage, steps: u64, done: u64) {
+        self.began.lock().unwrap().push((stage, steps, done));
+    }
+
+    fn step(&self) {
+        *self.steps.lock().unwrap() += 1;
+    }
+
+    fn epoch(&self, _: &EpochRecord) {
+        *self.epochs.lock().unwrap() += 1;
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel_at.is_some_and(|step| *self.steps.lock().unwrap() >= step)
+    }
+}
+
+#[test]
+fn cancelled_training_goes_on_from_its_checkpoint() {
+    let (examples, labels, _) = digits();
+    let settings = TrainSettings { epochs: 4, ..Default::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let plan = CheckpointPlan { path: folder.path().join("state.safetensors"), every: Duration::from_secs(3600) };
+    let network = || Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+    let plain = train(network(), &job(&examples, &labels, Method::Moments, &settings), &()).unwrap();
+    let job = Job { checkpoint: Some(plan), ..job(&examples, &labels, Method::Moments, &settings) };
+    let told = Told { cancel_at: Some(10), ..Default::default() };
+    assert!(train(network(), &job, &told).unwrap_err().is_cancelled());
+    let again = Told::default();
+    let resumed = train(network(), &job, &again).unwrap();
+    assert!(bits(&plain) == bits(&resumed));
+    let [(stage, steps, 10)] = again.began.lock().unwrap()[..] else { panic!("one start, at step 10") };
+    assert_eq!((stage, *again.steps.lock().unwrap()), (Stage::Debiased, steps - 10));
+    assert_eq!(*told.epochs.lock().unwrap() + *again.epochs.lock().unwrap(), 4);
+    // The checkpoint of other weights is another run's.
+    let weights = vec![1.0; labels.len()];
+    let other = Job { weights: Some(&weights), ..job };
+    assert!(matches!(train(network(), &other, &()), Err(TrainError::BadFile { .. })));
+}
+
+#[test]
+fn settings_and_views_are_checked_before_the_first_step() {
+    let (examples, labels, _) = digits();
+    let network = || Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+    let mut augment = Augment::for_shape(mnar_data::ImageShape::flat(8, 8, 1));
+    augment.strong.magnitude = 2.0;
+    let settings = TrainSettings { augment: Some(augment), ..Default::default() };
+    let refused = train(network(), &job(&examples, &labels, Method::Classical, &settings), &());
+    assert!(matches!(refused, Err(TrainError::Augment(_))));
+    let views = Views {
+        weak: burn::tensor::Tensor::zeros([1, 2], &device::cpu()),
+        strong: None,
+        teacher: None,
+        targets: None,
+        thresholds: burn::tensor::Tensor::zeros([2], &device::cpu()),
+    };
+    assert!(matches!(FixMatch.loss(&views), Err(TrainError::NoView { .. })));
+    assert!(matches!(Imputation.loss(&views), Err(TrainError::NoView { .. })));
 }

@@ -1,4 +1,4 @@
-//! Walks a batch image by image, in parallel, with one keyed generator per image.
+//! Processes a batch image by image, in parallel, with one keyed generator per image.
 
 use mnar_data::ImageShape;
 use rand::SeedableRng;
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 /// The random generator of one image.
 pub(super) type Draws = ChaCha8Rng;
 
-/// The kind of view that is drawn. Part of the key, so that the weak and the strong view of an image are independent.
+/// Which view is drawn. It is part of the key, so that the weak and the strong view of an image are independent.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Weak = 1,

@@ -44,7 +44,7 @@ impl Cuboid {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::{BatchKey, View};
+    use super::super::batch::{BatchKey, Kind};
     use super::*;
 
     fn grey_pixels(image: &[f32]) -> usize {
@@ -67,7 +67,7 @@ mod tests {
         let shape = ImageShape { depth: 1, height: 32, width: 32, channels: 1 };
         let mut whole = 0;
         for position in 0..2000 {
-            let mut draws = BatchKey { seed: 3, step: 0, view: View::Strong }.draws(position);
+            let mut draws = BatchKey { seed: 3, step: 0, kind: Kind::Strong }.draws(position);
             let cuboid = Cuboid::draw(shape, 0.25, &mut draws);
             let mut image = vec![1.0; shape.len()];
             cuboid.fill(&mut image, shape);
@@ -83,7 +83,7 @@ mod tests {
     fn covers_a_single_pixel() {
         let shape = ImageShape { depth: 1, height: 1, width: 1, channels: 4 };
         let mut image = vec![1.0; 4];
-        let mut draws = BatchKey { seed: 3, step: 0, view: View::Strong }.draws(0);
+        let mut draws = BatchKey { seed: 3, step: 0, kind: Kind::Strong }.draws(0);
         Cuboid::draw(shape, 0.1, &mut draws).fill(&mut image, shape);
         assert_eq!(image, [FILL; 4]);
     }

@@ -199,7 +199,7 @@ pub(super) fn noise(image: &mut [f32], sd: f32, draws: &mut Draws) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::{BatchKey, View};
+    use super::super::batch::{BatchKey, Kind};
     use super::*;
 
     fn close(a: &[f32], b: &[f32], tolerance: f32) -> bool {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn noise_has_the_spread_asked_for() {
-        let mut draws = BatchKey { seed: 1, step: 0, view: View::Strong }.draws(0);
+        let mut draws = BatchKey { seed: 1, step: 0, kind: Kind::Strong }.draws(0);
         let mut image = vec![0.5; 100_000];
         noise(&mut image, 0.1, &mut draws);
         let mean = image.iter().sum::<f32>() / 1e5;

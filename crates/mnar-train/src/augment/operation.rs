@@ -184,11 +184,11 @@ impl Strength<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::batch::{BatchKey, View};
+    use super::super::batch::{BatchKey, Kind};
     use super::*;
 
     fn noise_image(shape: ImageShape) -> Vec<f32> {
-        let mut draws = BatchKey { seed: 9, step: 9, view: View::Weak }.draws(9);
+        let mut draws = BatchKey { seed: 9, step: 9, kind: Kind::Weak }.draws(9);
         (0..shape.len()).map(|_| draws.random()).collect()
     }
 
@@ -221,7 +221,7 @@ mod tests {
                 continue;
             }
             let (mut image, mut scratch) = (original.clone(), vec![0.0; shape.len()]);
-            let mut draws = BatchKey { seed: 1, step: 2, view: View::Strong }.draws(0);
+            let mut draws = BatchKey { seed: 1, step: 2, kind: Kind::Strong }.draws(0);
             operation.alter(&mut image, &mut scratch, shape, 0.0, &mut draws);
             let worst = image.iter().zip(&original).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(worst < 1e-6, "{operation:?} changed a value by {worst}");
@@ -236,7 +236,7 @@ mod tests {
             let changed = (0..20)
                 .filter(|&position| {
                     let (mut image, mut scratch) = (original.clone(), vec![0.0; shape.len()]);
-                    let mut draws = BatchKey { seed: 1, step: 2, view: View::Strong }.draws(position);
+                    let mut draws = BatchKey { seed: 1, step: 2, kind: Kind::Strong }.draws(position);
                     operation.alter(&mut image, &mut scratch, shape, 1.0, &mut draws);
                     image != original
                 })
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_numbers_of_bits_are_equally_likely() {
-        let mut draws = BatchKey { seed: 1, step: 2, view: View::Strong }.draws(0);
+        let mut draws = BatchKey { seed: 1, step: 2, kind: Kind::Strong }.draws(0);
         let mut counts = [0; 5];
         for _ in 0..5000 {
             counts[Strength { magnitude: 1.0, draws: &mut draws }.up_to(4) as usize] += 1;

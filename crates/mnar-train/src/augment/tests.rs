@@ -12,7 +12,7 @@ const VOLUME: ImageShape = ImageShape { depth: 9, height: 10, width: 10, channel
 
 /// Images of noise.
 fn batch(n: usize, shape: ImageShape) -> Vec<f32> {
-    let mut draws = batch::BatchKey { seed: 77, step: 0, view: batch::View::Weak }.draws(usize::MAX);
+    let mut draws = batch::BatchKey { seed: 77, step: 0, kind: batch::Kind::Weak }.draws(usize::MAX);
     (0..n * shape.len()).map(|_| draws.random()).collect()
 }
 
@@ -65,7 +65,7 @@ fn seed_step_position_and_view_all_matter() {
 #[test]
 fn a_key_keeps_its_draws() {
     let draws = |seed, step, position| {
-        let key = batch::BatchKey { seed, step, view: batch::View::Strong };
+        let key = batch::BatchKey { seed, step, kind: batch::Kind::Strong };
         key.draws(position).random_range(0..1_000_000_u32)
     };
     assert_eq!([draws(0, 0, 0), draws(1, 0, 0), draws(0, 1, 0), draws(0, 0, 1)], [866_790, 334_482, 479_853, 467_533]);

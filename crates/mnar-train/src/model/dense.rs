@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 pub struct Dense {
     /// Weights, inputs × outputs.
     pub weight: Param<Tensor<2>>,
-    /// One per output.
+    /// One bias per output.
     pub bias: Param<Tensor<1>>,
 }
 
