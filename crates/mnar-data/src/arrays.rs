@@ -162,7 +162,7 @@ impl BatchReader {
                     role: self.role,
                 });
             }
-            // Values that no one else holds are taken as they are.
+            // Values that are not shared are taken without a copy.
             let (_, values, _) = values.into_parts();
             Ok(values.into_inner().into_vec().unwrap_or_else(|buffer| buffer.typed_data().to_vec()))
         });

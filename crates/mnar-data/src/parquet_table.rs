@@ -66,7 +66,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         Ok(Self { input, footer: Arc::new(footer) })
     }
 
-    /// The same file once more, as `input`.
+    /// Reads the same file again, opened as `input`.
     pub(crate) fn again(input: R, footer: Arc<ParquetFooter>) -> Self {
         Self { input, footer }
     }
