@@ -226,12 +226,12 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
         (0..array.len()).map(|i| array.is_valid(i).then(|| array.value_as_string(i))).collect()
     }
     // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
-    fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug + PartialEq>(
+    fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug>(
         array: &dyn Array,
         float: impl Fn(T::Native) -> F,
     ) -> LargeStringArray {
-        let text = |value: F| (value == value).then(|| format!("{value:?}"));
-        array.as_primitive::<T>().iter().map(|value| value.and_then(|value| text(float(value)))).collect()
+        let text = |value: T::Native| Some(format!("{:?}", float(value))).filter(|text| text != "NaN");
+        array.as_primitive::<T>().iter().map(|value| value.and_then(text)).collect()
     }
     Ok(match array.data_type() {
         DataType::LargeUtf8 => array.as_string::<i64>().clone(),
