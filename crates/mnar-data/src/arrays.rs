@@ -131,7 +131,7 @@ pub(crate) fn batches(table: Box<dyn TypedTable>, selection: &Selection) -> Resu
     let arrays = table.arrays(&wanted, batch_rows(selection.numbers.len()))?;
     let mut rows = 0;
     Ok(Box::new(arrays.map(move |arrays| {
-        let batch = reader.batch(&arrays?, rows)?;
+        let batch = reader.batch(arrays?, rows)?;
         rows += batch.rows;
         Ok(batch)
     })))
@@ -150,8 +150,9 @@ struct BatchReader {
 }
 
 impl BatchReader {
-    fn batch(&self, arrays: &[ArrayRef], first_row: usize) -> Result<Batch, DataError> {
-        let numbers = self.numbers.iter().zip(&self.names).map(|(&at, name)| {
+    fn batch(&self, arrays: Vec<ArrayRef>, first_row: usize) -> Result<Batch, DataError> {
+        let mut numbers = Vec::with_capacity(self.numbers.len());
+        for (&at, name) in self.numbers.iter().zip(&self.names) {
             let values = numbers_of(&arrays[at]);
             if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
                 let row = (0..nulls.len()).find(|&i| nulls.is_null(i)).unwrap_or(0);
@@ -162,15 +163,18 @@ impl BatchReader {
                     role: self.role,
                 });
             }
-            // Values that no one else holds are taken as they are.
-            let (_, values, _) = values.into_parts();
-            Ok(values.into_inner().into_vec().unwrap_or_else(|buffer| buffer.typed_data().to_vec()))
-        });
-        let numbers = numbers.collect::<Result<Vec<Vec<f64>>, _>>()?;
+            numbers.push(values);
+        }
         let texts = self.texts.iter().map(|&at| texts_of(&arrays[at], self.spelling, &self.path));
         let texts = texts.collect::<Result<Vec<_>, _>>()?;
         let rows = arrays.first().map_or(0, |array| array.len());
-        Ok(Batch { first_row, rows, numbers, texts })
+        // With the arrays gone, numbers that are not shared with a table in memory are taken without a copy.
+        drop(arrays);
+        let vector = |array: Float64Array| {
+            let buffer = array.into_parts().1.into_inner();
+            buffer.into_vec().unwrap_or_else(|shared| shared.typed_data().to_vec())
+        };
+        Ok(Batch { first_row, rows, numbers: numbers.into_iter().map(vector).collect(), texts })
     }
 }
 
@@ -222,12 +226,12 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
         (0..array.len()).map(|i| array.is_valid(i).then(|| array.value_as_string(i))).collect()
     }
     // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
-    fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug + PartialEq>(
+    fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug>(
         array: &dyn Array,
         float: impl Fn(T::Native) -> F,
     ) -> LargeStringArray {
-        let text = |value: F| (value == value).then(|| format!("{value:?}"));
-        array.as_primitive::<T>().iter().map(|value| value.and_then(|value| text(float(value)))).collect()
+        let text = |value: T::Native| Some(format!("{:?}", float(value))).filter(|text| text != "NaN");
+        array.as_primitive::<T>().iter().map(|value| value.and_then(text)).collect()
     }
     Ok(match array.data_type() {
         DataType::LargeUtf8 => array.as_string::<i64>().clone(),

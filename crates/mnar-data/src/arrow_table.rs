@@ -122,7 +122,7 @@ pub enum Source<'a> {
 
 impl Source<'_> {
     /// What messages start with.
-    pub(crate) fn name(self) -> String {
+    pub fn name(self) -> String {
         match self {
             Source::Path(path) => show(path),
             Source::Table(table) => table.name.clone(),

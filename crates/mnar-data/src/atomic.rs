@@ -76,7 +76,7 @@ impl Destination {
             _ => Path::new("."),
         };
         if !folder.is_dir() {
-            let what = format!("there is no folder `{}`; make it first", folder.display());
+            let what = format!("there is no folder `{}`; create it first", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
         let mut builder = tempfile::Builder::new();

@@ -1,4 +1,4 @@
-//! The one shape in which rows leave a file, whatever its format: some columns of numbers, some of text.
+//! The common form of rows read from any format: some columns of numbers, some of text.
 
 use crate::columns::Selection;
 use crate::error::DataError;
@@ -21,10 +21,10 @@ pub(crate) struct Batch {
     /// The first row, from 0.
     pub(crate) first_row: usize,
     pub(crate) rows: usize,
-    /// One vector a selected number column.
+    /// One vector per selected number column.
     pub(crate) numbers: Vec<Vec<f64>>,
-    /// One array a selected text column, trimmed by who reads it; null where blank. Offsets of 64 bits, since a
-    /// batch of long texts may pass 2 GB.
+    /// One array per selected text column, not yet trimmed; null where blank. Offsets have 64 bits, since a batch of
+    /// long texts may exceed 2 GB.
     pub(crate) texts: Vec<LargeStringArray>,
 }
 
@@ -39,8 +39,8 @@ pub(crate) trait Table {
     fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError>;
 }
 
-/// Number columns of unknown length, to become one array, column by column. A file's own word for its length is
-/// not taken: a damaged one claims 2^60 rows.
+/// Collects number columns of unknown length into one array in column-major order. The length that a file claims is
+/// not trusted: a damaged file may claim 2^60 rows.
 pub(crate) struct ColumnStack {
     rows: usize,
     columns: Vec<Vec<f64>>,
@@ -73,7 +73,7 @@ impl ColumnStack {
     }
 }
 
-/// Number columns of unknown length, to become one array, row by row.
+/// Collects number columns of unknown length into one array in row-major order.
 pub(crate) struct RowStack {
     rows: usize,
     n_columns: usize,

@@ -1,4 +1,4 @@
-//! Which column plays which role, found by name in the header.
+//! Finds the columns for each role by name in the header.
 
 use crate::error::{ColumnRole, DataError, list};
 use mnar::PosteriorKind;
@@ -38,7 +38,7 @@ impl PredictionColumns {
     }
 }
 
-/// Columns to be read, by position: numbers in their order, texts in theirs.
+/// The positions of the columns to read: numbers in their order, texts in theirs.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) numbers: Vec<usize>,

@@ -1,4 +1,4 @@
-//! One door for all that a model can be trained on.
+//! Reads everything that a model can be trained on.
 
 use crate::arrow_table::Source;
 use crate::encoder::TableEncoder;
@@ -22,17 +22,17 @@ use std::path::{Path, PathBuf};
 /// Inputs and partly missing labels of the same rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// What is to be classified.
+    /// What is classified.
     pub inputs: Inputs,
     /// The labels; at least one is there, and all may be.
     pub labels: Labels,
     /// The files of an image folder, or the column of a table that was named for it.
     pub row_names: Option<RowNames>,
-    /// What in an image folder was not read: files that are no images, empty folders.
+    /// What in an image folder was not read: files that are not images, empty folders.
     pub skipped: Vec<String>,
 }
 
-/// What is to be classified.
+/// What is classified.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inputs {
     /// Columns of numbers and names.
@@ -60,12 +60,12 @@ impl Inputs {
 /// have none and are read whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// The rows to learn from.
+    /// The rows to train on.
     #[default]
     Train,
     /// The rows to choose settings by.
     Validation,
-    /// The rows to judge by.
+    /// The rows to evaluate on.
     Test,
     /// All parts, one after the other.
     All,
@@ -87,20 +87,20 @@ impl Split {
 pub struct ReadOptions {
     /// The column of labels in a table, or in `labels_file`; the array of labels in an `.npz` file.
     pub label: Option<String>,
-    /// A file of labels, in place of those that come with the inputs: CSV or Parquet with one row a row (in an
-    /// image folder, a column `file` may name the image instead), or an `.npy` array of whole numbers.
+    /// A file of labels that replace those that come with the inputs: CSV or Parquet with one row per row of the data
+    /// (in an image folder, a column `file` may name the image instead), or an `.npy` array of whole numbers.
     pub labels_file: Option<PathBuf>,
     /// Which part to read.
     pub split: Split,
-    /// The column of a table that names its rows, and is no feature.
+    /// The column of a table that names its rows and is not a feature.
     pub id: Option<String>,
-    /// Columns of a table that are no features.
+    /// Columns of a table that are not features.
     pub ignore: Vec<String>,
     /// Further texts that mean missing, for labels and features.
     pub missing: Vec<String>,
     /// Columns of a table that hold names though they look like numbers.
     pub categorical: Vec<String>,
-    /// The height and width that the images of a folder are brought to.
+    /// The height and width that the images of a folder are resized to.
     pub resize: Option<(usize, usize)>,
 }
 
@@ -113,15 +113,15 @@ pub enum Expected<'a> {
     Images {
         /// Their shape.
         shape: ImageShape,
-        /// May images of a folder be brought to this size, as those for training were?
+        /// Are the images of a folder resized to this shape, as those for training were?
         resize: bool,
     },
 }
 
-/// Rows to be predicted.
+/// Rows to predict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowsToPredict {
-    /// What is to be classified.
+    /// What is classified.
     pub inputs: Inputs,
     /// The files of an image folder, or the column of a table that was named for it.
     pub row_names: Option<RowNames>,
@@ -131,14 +131,14 @@ pub struct RowsToPredict {
 
 /// Reads inputs with their labels: a table in memory, or a file or folder. By name and content, the latter is one of
 ///
-/// - a table of features: CSV, TSV or Parquet, where a list of numbers counts as many features;
+/// - a table of features: CSV, TSV or Parquet, where a list of numbers becomes one feature per number;
 /// - an `.npy` array: numbers of shape (n, features), or bytes that are images;
 /// - an `.npz` archive with `train_images`, `train_labels` and so on, `x` and `y`, or `images` and `labels`;
 /// - MNIST's idx files, as a folder or as the file of images;
 /// - the folder of CIFAR-10's binary files;
-/// - a folder with one folder of images a class, and `unlabelled`.
+/// - a folder with one folder of images per class, and `unlabelled`.
 ///
-/// All labels may be there, but not none; a class may have a single one.
+/// At least one row must have a label, and all may; a class may have a single one.
 ///
 /// ```
 /// use mnar_data::{Inputs, ReadOptions, TableEncoder, read_dataset};
@@ -180,7 +180,7 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
     Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped })
 }
 
-/// Reads inputs for a trained model. Labels and columns that it does not know are passed over, but for `id`, the column of
+/// Reads inputs for a trained model. Labels and columns that it does not know are ignored, except for `id`, the column of
 /// a table that names its rows.
 pub fn read_for_prediction<'a>(
     source: impl Into<Source<'a>>,
@@ -229,7 +229,7 @@ pub fn read_for_prediction<'a>(
             Inputs::Table(table)
         }
         (Inputs::Images(images), Expected::Images { shape, .. }) => {
-            // Grey photographs among coloured ones are fine for training, and so they are here.
+            // Grey images among coloured ones are accepted for training, and so they are here.
             let images = if shape.channels == 3 { images.into_colour() } else { images };
             if images.shape() != *shape {
                 let found = images.shape().to_string();
@@ -253,7 +253,7 @@ fn wrong(path: &str, wants_images: bool) -> DataError {
     DataError::WrongInputs { path: path.to_owned(), found, expected }
 }
 
-/// What was read, before labels from elsewhere are put in.
+/// What was read, before labels from another file are put in.
 struct ReadInputs {
     inputs: Inputs,
     labels: Option<Labels>,
@@ -307,7 +307,7 @@ impl Kind {
         if let Some(kind) = by_name {
             return Ok(kind);
         }
-        // A pipe can be read once only, and is a table. So is what is called one.
+        // A pipe can be read only once, and is a table. So is a file that is named like one.
         if !metadata.is_file() || crate::format::Format::of_name(path).is_some() {
             return Ok(Kind::Table);
         }
@@ -388,7 +388,7 @@ impl Kind {
             Kind::ImageFile => Err(DataError::WrongInputs {
                 path: shown,
                 found: "one image",
-                expected: "a folder of images, with one folder a class, is",
+                expected: "a folder of images, with one folder per class, is",
             }),
         }
     }
@@ -407,7 +407,7 @@ fn read_table_inputs(source: Source<'_>, options: &ReadOptions) -> Result<ReadIn
     Ok(ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), read.labels) })
 }
 
-/// The folder that CIFAR-10's own archive unpacks to.
+/// The folder that CIFAR-10's archive unpacks to.
 const CIFAR: &str = "cifar-10-batches-bin";
 
 fn cifar_folder(path: &Path) -> PathBuf {
@@ -417,7 +417,7 @@ fn cifar_folder(path: &Path) -> PathBuf {
 
 fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
     let mut bytes = Vec::new();
-    // Not worth failing for here: who reads it says what is wrong with it.
+    // An error here is not worth failing for: reading the file will report it.
     let _ = open_maybe_gzipped(path)?.take(4).read_to_end(&mut bytes);
     Ok(bytes)
 }
@@ -437,10 +437,10 @@ fn read_npy(path: &Path, training: bool) -> Result<Inputs, DataError> {
 
 fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
     let image_folder::Listing { files, mut skipped } = image_folder::list(path, options.split)?;
-    // Which class an image outside the folders of classes has, only a file of labels can say.
+    // Only a file of labels can tell the class of an image outside the folders of classes.
     let (files, loose): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| options.labels_file.is_some() || file.place != ClassPlace::Loose);
-    skipped.extend(loose.into_iter().map(|file| format!("{} (in no folder of a class)", file.name)));
+    skipped.extend(loose.into_iter().map(|file| format!("{} (not in the folder of a class)", file.name)));
     if files.is_empty() {
         return Err(DataError::NoImages { path: show(path), advice: image_folder::ADVICE });
     }

@@ -9,7 +9,7 @@ use csv::ByteRecord;
 use std::io::{self, Read};
 
 /// Counts the quotes that pass. The csv crate takes the end of the file for a closing quote, and with it any
-/// number of rows for one value; an odd count behind a last value of several lines gives this away.
+/// number of rows for one value; an odd count after a last value of several lines reveals this.
 struct QuoteCounter<R> {
     inner: R,
     quotes: usize,

@@ -1,4 +1,4 @@
-//! Features turned into the numbers that a model takes.
+//! Turns features into the numbers that a model takes.
 
 use crate::columns::find;
 use crate::error::{ColumnRole, DataError, list};
@@ -8,12 +8,12 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// How the columns of a table become numbers: learnt from all rows, labelled or not, and saved with the model.
+/// How the columns of a table become numbers. It is learnt from all rows, labelled or not, and saved with the model.
 ///
 /// - Numbers: the difference from the mean in standard deviations; 0 where missing, and then 1 in a further
 ///   feature `name (missing)`, which is there if some number was missing in training.
-/// - Names: one feature `name=level` a level, and `name (missing)` if some name was missing in training. A level
-///   that came up once in training, or never, is 0 in all of them: one row teaches nothing about it.
+/// - Names: one feature `name=level` per level, and `name (missing)` if some name was missing in training. A level
+///   that came up once in training, or never, is 0 in all of them: nothing can be learnt from one row.
 /// - What does not vary is left out, and listed by [`dropped`](Self::dropped).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableEncoder {
@@ -52,7 +52,7 @@ pub enum ColumnEncoding {
     },
 }
 
-/// Where numbers lie.
+/// Location and spread of a column of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
     /// The mean.
@@ -110,7 +110,7 @@ impl TableEncoder {
         Ok(Self { columns, dropped, missing: table.missing().to_vec() })
     }
 
-    /// The features of a table, one row a row. Columns that were not learnt from are passed over.
+    /// The features of a table, one row per row of the table. Columns that the encoder does not know are ignored.
     pub fn encode(&self, table: &FeatureTable) -> Result<Array2<f32>, DataError> {
         let (rows, width) = (table.len(), self.width());
         let mut first = 0;
@@ -129,7 +129,7 @@ impl TableEncoder {
                 }
             }
         });
-        Ok(Array2::from_shape_vec((rows, width), x).expect("one number a row and feature"))
+        Ok(Array2::from_shape_vec((rows, width), x).expect("one number per row and feature"))
     }
 
     fn steps<'a>(&self, table: &'a FeatureTable) -> Result<Vec<Step<'a>>, DataError> {
@@ -176,7 +176,7 @@ fn fit_numeric(values: &[f32]) -> Option<ColumnEncoding> {
     let n = present().count();
     let missing = n < values.len();
     let (least, most) = present().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-    // Compared, not from the variance: 0.1 summed thrice and divided by 3 is not 0.1.
+    // Compared, not from the variance: 0.1 summed three times and divided by 3 is not 0.1.
     let scale = (least < most).then(|| {
         let mean = present().sum::<f64>() / n as f64;
         let sd = (present().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
@@ -208,7 +208,7 @@ fn fit_categorical(names: &Categories, column: &str, path: &str) -> Result<Optio
     Ok(varies.then_some(ColumnEncoding::Categorical { levels, missing }))
 }
 
-/// A column of a table and how its rows are to be written.
+/// A column of a table and how its rows become features.
 enum Step<'a> {
     Numeric {
         values: &'a [f32],

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What someone else's decoder said.
+/// The error of a decoder.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a column is read as.
@@ -71,22 +71,22 @@ pub enum DataError {
         path: String,
         /// What was tried: "opened", "read", "written".
         action: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// No bytes at all.
+    /// The file is empty.
     #[error("{path}: the file is empty; a header with the column names and at least one row are needed")]
     Empty {
         /// The file.
         path: String,
     },
-    /// A header, and nothing below it.
+    /// There is a header, but no rows.
     #[error("{path}: there are no rows below the header")]
     NoRows {
         /// The file.
         path: String,
     },
-    /// Bytes that are not UTF-8.
+    /// A text is not UTF-8.
     #[error("{path}: {place} is not UTF-8 text; save the file as UTF-8 (a spreadsheet offers \"CSV UTF-8\")")]
     NotUtf8 {
         /// The file.
@@ -102,12 +102,12 @@ pub enum DataError {
         /// The repeated names.
         names: String,
     },
-    /// A column that was asked for is not there.
+    /// A requested column does not exist.
     #[error("{path}: there is no column `{name}`{hint} (the columns are {columns})")]
     UnknownColumn {
         /// The file.
         path: String,
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// ", did you mean ...?" or another remark; may be empty.
         hint: String,
@@ -134,7 +134,7 @@ pub enum DataError {
         /// The column.
         column: String,
     },
-    /// The same column is asked for in two roles, or twice.
+    /// The same column is requested in two roles, or twice.
     #[error("{path}: column `{column}` cannot be {first} and {second} at once")]
     ColumnTwice {
         /// The file.
@@ -174,7 +174,7 @@ pub enum DataError {
         /// The row, from 1.
         row: usize,
     },
-    /// Text where a number should be.
+    /// There is a text where a number should be.
     #[error("{path}: row {row}, column `{column}`: `{}` is not a number; {}", shorten(.value, SHOWN), .role.advice())]
     NotANumber {
         /// The file.
@@ -188,7 +188,7 @@ pub enum DataError {
         /// What the column is read as.
         role: ColumnRole,
     },
-    /// Nothing where a number should be.
+    /// A number is missing.
     #[error("{path}: row {row}, column `{column}`: the value is missing; {}", .role.advice_missing())]
     MissingValue {
         /// The file.
@@ -226,7 +226,7 @@ pub enum DataError {
         /// The types that would do.
         expected: &'static str,
     },
-    /// A label that belongs to no probability column.
+    /// A label does not belong to any probability column.
     #[error(
         "{path}: row {row}: label `{}` is not among the classes of the probability columns ({classes}); does it stand for a missing label?",
         shorten(.label, SHOWN)
@@ -241,7 +241,7 @@ pub enum DataError {
         /// The classes.
         classes: String,
     },
-    /// A row that belongs to no fold.
+    /// A row does not belong to any fold.
     #[error(
         "{path}: row {row}, column `{column}`: the fold is missing; every row, labelled or not, is predicted by the model of one fold"
     )]
@@ -258,7 +258,7 @@ pub enum DataError {
     Parquet {
         /// The file.
         path: String,
-        /// What the decoder said.
+        /// The error of the decoder.
         source: Cause,
     },
     /// A Parquet file is compressed in a way that is not supported.
@@ -293,7 +293,7 @@ pub enum DataError {
         /// Rows expected.
         expected: usize,
     },
-    /// Columns to be written differ in length.
+    /// The columns to write differ in length.
     #[error("{path}: column `{column}` has {found} values but the first column has {expected}")]
     ColumnLength {
         /// The file.
@@ -305,18 +305,18 @@ pub enum DataError {
         /// Those of the first column.
         expected: usize,
     },
-    /// A column that is to be added exists.
-    #[error("{path}: there is a column `{column}` already; choose another name for the new one")]
+    /// The name of a new column is taken.
+    #[error("{path}: there already is a column `{column}`; choose another name for the new one")]
     ColumnExists {
         /// The file.
         path: String,
         /// The column.
         column: String,
     },
-    /// A copy is to be written in another format than its source.
+    /// A copy would be written in another format than its source.
     #[error("{path}: the copy of a {from} file must be {from} too, but this name means {to}; change its extension")]
     FormatChange {
-        /// The file to be written.
+        /// The file to write.
         path: String,
         /// The source's format.
         from: &'static str,
@@ -346,7 +346,7 @@ pub enum DataError {
     NoLabelsInside {
         /// The file or folder.
         path: String,
-        /// What was looked for, and not found.
+        /// What was looked for and not found.
         what: String,
     },
     /// A label column is named for something that has no columns.
@@ -358,20 +358,20 @@ pub enum DataError {
         path: String,
         /// What it is.
         kind: &'static str,
-        /// The label asked for.
+        /// The requested label.
         label: String,
     },
-    /// A column of row names is asked for where there are no columns.
+    /// A column of row names is requested where there are no columns.
     #[error("{path}: {kind} has no column `{id}`: only the rows of a table can be named by a column")]
     IdNotAColumn {
         /// The file or folder.
         path: String,
         /// What it is.
         kind: &'static str,
-        /// The column asked for.
+        /// The requested column.
         id: String,
     },
-    /// The labels are not as many as the rows.
+    /// The number of labels is not the number of rows.
     #[error(
         "{path}: there are {found} labels for the {expected} rows of {inputs}; one label per row is needed, blank where it is missing"
     )]
@@ -397,7 +397,7 @@ pub enum DataError {
         /// What is wrong with it, and what to do.
         trouble: String,
     },
-    /// Text in a column of numbers.
+    /// There is a text in a column of numbers.
     #[error(
         "{path}: row {row}, column `{column}`: `{}` is not a number, though nearly all values of the column are; correct it, read it as a missing value, or read the whole column as names",
         shorten(.value, SHOWN)
@@ -412,7 +412,7 @@ pub enum DataError {
         /// The text found.
         value: String,
     },
-    /// A column of names in which hardly any name comes twice, or one of very many names.
+    /// Hardly any name in a column of names occurs twice, or there are very many names.
     #[error(
         "{path}: column `{column}` has {levels} different values in {rows} rows, like identifiers or free text, so nothing can be learnt from it; leave it out, or let it name the rows"
     )]
@@ -531,9 +531,9 @@ pub enum DataError {
     NoSplit {
         /// The file or folder.
         path: String,
-        /// The part asked for.
+        /// The requested part.
         split: &'static str,
-        /// What there is.
+        /// The parts that exist.
         has: String,
     },
     /// Not a CIFAR-10 file, or a damaged one.
@@ -544,15 +544,15 @@ pub enum DataError {
         /// What is wrong.
         what: String,
     },
-    /// An image that cannot be decoded.
+    /// An image cannot be decoded.
     #[error("{path}: not a readable image")]
     Image {
         /// The file.
         path: String,
-        /// What the decoder said.
+        /// The error of the decoder.
         source: Cause,
     },
-    /// Two images of different sizes.
+    /// Two images differ in size.
     #[error(
         "{second} is {second_size} pixels but {first} is {first_size}; all images must have the same size, or be resized to one"
     )]
@@ -566,7 +566,7 @@ pub enum DataError {
         /// Its size.
         second_size: String,
     },
-    /// A folder without images.
+    /// A folder has no images.
     #[error("{path}: there are no images in the folder; {advice}")]
     NoImages {
         /// The folder.
@@ -584,7 +584,7 @@ pub enum DataError {
         /// The shape needed.
         expected: String,
     },
-    /// Images where a table is needed, or the other way round.
+    /// There are images where a table is needed, or the other way round.
     #[error("{path}: it holds {found}, but {expected} needed")]
     WrongInputs {
         /// The file or folder.
@@ -613,7 +613,7 @@ pub enum DataError {
     Core {
         /// The file.
         path: String,
-        /// What the statistics crate said.
+        /// The error of the statistics crate.
         source: mnar::Error,
     },
 }
@@ -679,7 +679,7 @@ impl DataError {
         DataError::Parquet { path: path.to_owned(), source: said(cause) }
     }
 
-    /// An error in writing Parquet; what the system said is dug out, so that a closed pipe is seen as one.
+    /// An error in writing Parquet; the error of the operating system is unwrapped, so that a closed pipe is recognised.
     pub(crate) fn parquet_written(path: &str, error: ParquetError) -> Self {
         let source = match error {
             ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -691,7 +691,7 @@ impl DataError {
         Self::io(path, "written", source)
     }
 
-    /// An error in writing CSV; what the system said is dug out, so that a closed pipe is seen as one.
+    /// An error in writing CSV; the error of the operating system is unwrapped, so that a closed pipe is recognised.
     pub(crate) fn csv(path: &str, action: &'static str, error: csv::Error) -> Self {
         let source = match error.into_kind() {
             csv::ErrorKind::Io(source) => source,

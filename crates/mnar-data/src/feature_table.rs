@@ -1,4 +1,4 @@
-//! Features as they stand in a file, each column numbers or names; either may be missing.
+//! Features as they are in a file: each column holds numbers or names, and values may be missing.
 
 use crate::error::{ColumnRole, DataError};
 use crate::values::{Missing, settle};
@@ -15,7 +15,7 @@ pub struct FeatureTable {
     source: String,
     rows: usize,
     columns: Vec<FeatureColumn>,
-    /// Further texts that mean missing: rows to be predicted are to be read as those learnt from.
+    /// Further texts that mean missing, so that rows to predict are read like those for training.
     missing: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Categories {
 }
 
 impl FeatureTable {
-    /// Numeric features, one row an example; NaN where missing. `source_name` is what messages start with.
+    /// Numeric features, one row per example; NaN where missing. `source_name` is what messages start with.
     pub fn from_numbers(names: Vec<String>, x: ArrayView2<'_, f64>, source_name: &str) -> Result<Self, DataError> {
         let mut columns = Vec::with_capacity(names.len());
         for (name, values) in names.into_iter().zip(x.columns()) {
@@ -105,7 +105,7 @@ impl FeatureTable {
         &self.columns
     }
 
-    /// A column that says the same as the label wherever there is one: no feature, but the label once more.
+    /// A column that duplicates the label in every labelled row, and would leak it.
     pub fn copy_of_label(&self, labels: &Labels) -> Option<&str> {
         let numbers: Vec<Option<f32>> = labels.names().iter().map(|name| name.trim().parse().ok()).collect();
         let repeats = |column: &&FeatureColumn| {
@@ -116,7 +116,7 @@ impl FeatureTable {
                 ColumnValues::Numeric(values) => numbers[class.index()] == Some(values[row]),
             })
         };
-        // Of one class every constant column would be a copy.
+        // With one class only, every constant column would be a copy.
         if labels.counts().iter().filter(|count| **count > 0).count() < 2 {
             return None;
         }
@@ -161,7 +161,7 @@ pub(crate) enum Wanted {
     /// Numbers if all values are numbers or all are booleans, else names.
     Inferred,
     Numeric,
-    /// Names; `forced` where the user says so, however many there are.
+    /// Names; `forced` where the user says so, no matter how many there are.
     Names {
         forced: bool,
     },
@@ -238,7 +238,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The column. `training` is for columns to be learnt from, which must have something to teach.
+    /// The finished column. Columns for `training` are checked: something must be learnable from them.
     pub(crate) fn finish(self, training: bool, path: &str) -> Result<FeatureColumn, DataError> {
         let Self { name, wanted, values } = self;
         let values = match values {
@@ -265,7 +265,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Numbers as they are kept, and the moments of what they were.
+/// Numbers in the precision in which they are kept, and moments of the original values.
 #[derive(Default)]
 struct Numbers {
     values: Vec<f32>,
@@ -392,7 +392,7 @@ impl Texts {
         let rows = self.codes.iter().filter(|&&code| code != MISSING).count();
         let levels = self.seen.len();
         if levels > 100 && levels > rows / 2 {
-            // Numbers but for a few cells are no identifiers: the odd cell is what is wrong.
+            // Numbers except for a few cells are not identifiers: the odd cell is what is wrong.
             let odd = self.seen.iter().position(|seen| matches!(seen, Seen::Text));
             if let Some(code) = odd.filter(|_| 10 * self.numbers >= 9 * levels) {
                 let text = self.index.iter().find(|(_, other)| **other as usize == code).map_or("", |(text, _)| text);

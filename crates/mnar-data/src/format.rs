@@ -1,4 +1,4 @@
-//! Which format a file has: its name says so, or else its first bytes.
+//! Finds the format of a file from its name, or else from its first bytes.
 
 use crate::batch::Table;
 use crate::delimited::DelimitedTable;
@@ -37,7 +37,7 @@ impl Format {
     }
 }
 
-/// An open file and what it holds.
+/// An open file and its format.
 pub(crate) struct Input {
     opened: Opened,
     pub(crate) format: Format,
@@ -64,8 +64,9 @@ impl Input {
     /// The file of a Parquet table, which is read from its end.
     pub(crate) fn into_file(self) -> Result<File, DataError> {
         if self.opened.is_pipe {
-            let cause =
-                io::Error::other("Parquet is read from its end, and a pipe has none yet; save it to a file first");
+            let cause = io::Error::other(
+                "Parquet is read from its end, which a pipe does not have yet; save it to a file first",
+            );
             return Err(DataError::io(&self.path, "read", cause));
         }
         Ok(self.opened.file)
@@ -86,11 +87,11 @@ pub(crate) fn open_maybe_gzipped(path: &Path) -> Result<Box<dyn Read + Send>, Da
     Ok(opened.into_bytes())
 }
 
-/// A file of which the first bytes are known.
+/// An open file whose first bytes have been looked at.
 struct Opened {
     file: File,
     magic: Vec<u8>,
-    /// A pipe cannot be wound back: its first bytes are put before the others again.
+    /// A pipe cannot be rewound, so its first bytes are put in front of the rest again.
     is_pipe: bool,
 }
 
@@ -108,7 +109,7 @@ impl Opened {
     }
 
     fn into_bytes(self) -> Box<dyn Read + Send> {
-        // No UTF-8 text starts with these bytes, so compression is seen whatever the name.
+        // No UTF-8 text starts with these bytes, so compression is recognised under any name.
         let gzipped = self.magic.starts_with(&[0x1f, 0x8b]);
         let again = if self.is_pipe { self.magic } else { Vec::new() };
         let bytes = io::Cursor::new(again).chain(self.file);

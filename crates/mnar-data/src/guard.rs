@@ -1,4 +1,4 @@
-//! A fence around decoders, some of which panic on damaged files.
+//! Turns panics of decoders, which some damaged files cause, into errors.
 //!
 //! Found by changing bytes of valid Parquet files (parquet 60.1.0):
 //! - a page marked as dictionary-encoded though no dictionary page came before it: an `expect` in
@@ -6,7 +6,7 @@
 //! - a footer with a negative offset of a column: an `assert!` in `file/metadata/mod.rs`, "column start and length
 //!   should not be negative".
 //!
-//! A damaged file is the user's to mend and must not look like a fault of the program.
+//! A damaged file is for the user to replace, and must not look like a bug of the program.
 
 use crate::error::DataError;
 use std::cell::Cell;
@@ -34,7 +34,7 @@ pub(crate) fn fenced<T>(
     GUARDED.set(outer);
     result.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(damaged(format!("it is damaged ({})", said.unwrap_or("the decoder gave up"))))
+        Err(damaged(format!("it is damaged ({})", said.unwrap_or("the decoder panicked"))))
     })
 }
 

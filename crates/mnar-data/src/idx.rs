@@ -1,4 +1,4 @@
-//! MNIST's idx files: a magic number, the sizes, then one byte a pixel or label. Gzipped or not.
+//! MNIST's idx files, gzipped or not: a magic number, the sizes, then one byte per pixel or label.
 
 use crate::error::{DataError, show};
 use crate::format::open_maybe_gzipped;
@@ -77,7 +77,7 @@ fn read<const D: usize>(
         .iter()
         .try_fold(1_usize, |product, &size| product.checked_mul(size))
         .ok_or_else(|| bad(format!("its header claims {} bytes", list(&sizes))))?;
-    // The header's word is not taken for an allocation: the vector grows with what is there.
+    // The header is not trusted with an allocation: the vector grows with the bytes that are there.
     let mut bytes = Vec::new();
     let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);
     reader.take(limit).read_to_end(&mut bytes).map_err(|error| DataError::io(path, "read", error))?;

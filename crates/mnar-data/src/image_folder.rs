@@ -1,4 +1,4 @@
-//! A folder of images: one folder a class, and `unlabelled/` for the rest.
+//! A folder of images: one folder per class, and `unlabelled/` for the rest.
 
 use crate::dataset::Split;
 use crate::error::{DataError, shorten, show};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Default)]
 pub(crate) struct Listing {
     pub(crate) files: Vec<ImageFile>,
-    /// Files that are no images, and folders without any.
+    /// Files that are not images, and folders without any.
     pub(crate) skipped: Vec<String>,
 }
 
@@ -24,24 +24,24 @@ pub(crate) struct ImageFile {
     pub(crate) place: ClassPlace,
 }
 
-/// Where an image lies.
+/// Where an image is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClassPlace {
     /// In the folder of a class.
     Class(String),
     /// In `unlabelled/`.
     Unlabelled,
-    /// In no such folder.
+    /// Outside of these folders.
     Loose,
 }
 
-/// Is this the name of an image that can be read?
+/// Is this the name of an image in a known format?
 pub(crate) fn names_image(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["png", "jpg", "jpeg", "bmp"].iter().any(|known| known.eq_ignore_ascii_case(extension))
 }
 
-/// Lists the images of the parts asked for: `train/`, `val/` and `test/`, where the classes are below these.
+/// Lists the images of the requested parts: `train/`, `val/` and `test/`, if the folders of classes are inside these.
 pub(crate) fn list(root: &Path, split: Split) -> Result<Listing, DataError> {
     let parts: Vec<(Split, String)> = entries(root)?
         .into_iter()
@@ -51,7 +51,7 @@ pub(crate) fn list(root: &Path, split: Split) -> Result<Listing, DataError> {
         .collect();
     let mut listing = Listing::default();
     if parts.is_empty() {
-        // A folder without parts is what it is asked for.
+        // A folder without parts counts as the requested part.
         walk(root, "", &mut Vec::new(), &mut listing)?;
         return Ok(listing);
     }
@@ -82,7 +82,7 @@ struct Entry {
     is_folder: bool,
 }
 
-/// What a folder holds, sorted, without what is hidden.
+/// The entries of a folder, sorted, without hidden ones.
 fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     let failed = |error| DataError::io(&show(folder), "read", error);
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     Ok(found)
 }
 
-/// Deeper folders are a link to themselves.
+/// Anything deeper is a link that leads back to itself.
 const DEEPEST: usize = 24;
 
 /// `before` is the name of the folder with its `/`, `above` the folders between the classes' parent and it.
@@ -138,7 +138,7 @@ fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing)
     Ok(())
 }
 
-/// An image as bytes, one or three a pixel.
+/// An image as bytes, one or three per pixel.
 struct Decoded {
     height: usize,
     width: usize,
@@ -146,8 +146,8 @@ struct Decoded {
     bytes: Vec<u8>,
 }
 
-/// Decodes images of one size: grey if all are grey, else red, green and blue; an alpha channel is left out.
-/// `resize` is a height and width that all are brought to.
+/// Decodes images of one size: grey if all are grey, else red, green and blue; an alpha channel is dropped. `resize` is
+/// the height and width that all are resized to.
 pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize)>) -> Result<Images, DataError> {
     // Enough for all cores, few enough to be small beside the images that are kept.
     const AT_ONCE: usize = 256;
@@ -188,7 +188,7 @@ pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize
 }
 
 pub(crate) const ADVICE: &str =
-    "png, jpeg and bmp are read, from one folder a class and a folder `unlabelled` for the rest";
+    "png, jpeg and bmp images are read, from one folder per class and a folder `unlabelled` for the rest";
 
 fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded, DataError> {
     let bad = |cause: String| DataError::Image { path: show(path), source: cause.into() };
@@ -203,7 +203,7 @@ fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded
             image = image.to_luma8().into();
         } else {
             let colour = image.to_rgb8();
-            // Some formats have no other way to say grey: a grey bmp is a palette of equal shares.
+            // Some formats have no other way to store grey: a grey bmp is a palette of equal shares.
             let grey = colour.pixels().all(|pixel| pixel.0 == [pixel.0[0]; 3]);
             image = if grey { DynamicImage::from(colour).to_luma8().into() } else { colour.into() };
         }

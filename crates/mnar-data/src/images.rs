@@ -15,7 +15,7 @@ pub struct ImageShape {
     pub height: usize,
     /// Columns of pixels.
     pub width: usize,
-    /// Bytes a pixel: 1 for grey, 3 for red, green, blue.
+    /// Bytes per pixel: 1 for grey, 3 for red, green and blue.
     pub channels: usize,
 }
 
@@ -25,17 +25,17 @@ impl ImageShape {
         Self { depth: 1, height, width, channels }
     }
 
-    /// Bytes of an image.
+    /// Number of bytes of an image.
     pub fn len(&self) -> usize {
         self.depth * self.height * self.width * self.channels
     }
 
-    /// Has an image no bytes?
+    /// Does an image have no bytes?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of bytes, where it is positive and the machine can count it.
+    /// The number of bytes, if it is positive and fits into a `usize`.
     pub(crate) fn checked_len(&self) -> Option<usize> {
         [self.height, self.width, self.channels]
             .iter()
@@ -104,7 +104,7 @@ impl Images {
         &self.pixels
     }
 
-    /// Image `i` as a PNG file; of a volume the middle slice; `None` for a number of channels that PNG has not.
+    /// Image `i` as a PNG file, or the middle slice of a volume; `None` for a number of channels that PNG lacks.
     pub fn png(&self, i: usize) -> Option<Vec<u8>> {
         let ImageShape { depth, height, width, channels } = self.shape;
         let colours = match channels {
@@ -124,7 +124,7 @@ impl Images {
         self.pixels
     }
 
-    /// Grey images as colour ones, each byte thrice; colour images as they are.
+    /// Turns grey images into colour ones by repeating each byte three times; colour images stay as they are.
     pub(crate) fn into_colour(self) -> Self {
         if self.shape.channels != 1 {
             return self;

@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// Reads the labels of all rows: a table with the column `label`, or a numpy array of whole numbers. `row_names`
 /// are the files of an image folder: a column `file` is matched with them, and files that it does not name are
-/// unlabelled; without such a column, and for all else, there is one label a row.
+/// unlabelled; without such a column, and for all other inputs, there is one label per row.
 pub(crate) fn read(
     path: &Path,
     label: Option<&str>,
@@ -69,7 +69,7 @@ pub(crate) fn read(
 }
 
 /// The rows of a text file whose only column is the label. There a missing label is a blank line, which a reader
-/// of CSV takes for no row at all; blank lines that end the file beyond its `rows` rows are no rows either.
+/// of CSV would skip; blank lines at the end of the file beyond its `rows` rows are not rows either.
 fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<Option<Vec<String>>, DataError> {
     let is_text = !matches!(Format::of_name(path), Some(Format::Parquet));
     if !is_text || !path.is_file() {
@@ -78,7 +78,7 @@ fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<
     let mut bytes = Vec::new();
     let read = open_maybe_gzipped(path)?.read_to_end(&mut bytes);
     read.map_err(|error| DataError::io(&show(path), "read", error))?;
-    // Quoted values and what is no text are left to the reader of CSV.
+    // Quoted values and bytes that are not text are left to the reader of CSV.
     let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('"')) else { return Ok(None) };
     let mut lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
     let header = lines.next().unwrap_or_default();
@@ -89,7 +89,7 @@ fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<
     while lines.len() > rows && lines.last().is_some_and(|line| line.trim().is_empty()) {
         lines.pop();
     }
-    // More values than one in a line are for the reader of CSV to refuse.
+    // A line with more than one value is for the reader of CSV to refuse.
     Ok((!lines.iter().any(|line| line.contains([',', '\t']))).then_some(lines))
 }
 

@@ -1,6 +1,6 @@
 //! Reads partly labelled data for `mnar`: predictions (labels with one probability per class) and features, from
 //! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
-//! [`read_dataset`]; writes tables that appear whole or not at all; carries two small samples.
+//! [`read_dataset`]; writes tables that appear whole or not at all; contains two small samples.
 //!
 //! ```
 //! use mnar_data::{PredictionColumns, predictions_from_csv};

@@ -30,7 +30,8 @@ use std::sync::Arc;
 /// Copies a table, in the same format, with the label blanked wherever `labelled` is false. `keep_truth` adds
 /// a last column of that name with the labels as they were. Labels that mean missing by `missing` are blanked
 /// too, so that the copy needs no such list; all other values are kept to the byte. The table is never in
-/// memory as a whole, and the copy appears whole or not at all.
+/// memory as a whole, and the copy appears whole or not at all. Where a column is added to a Parquet file, notes of
+/// Arrow about its own types (dictionaries, views) are dropped.
 pub fn mask_labels(
     input: &Path,
     output: &Path,
@@ -271,7 +272,7 @@ fn renamed(field: &Type, name: &str, repetition: Repetition) -> Result<Arc<Type>
     field.build().map(Arc::new)
 }
 
-/// A column of a row group as it is to be found in the source.
+/// Describes a column of a row group of the source for copying it as it is.
 fn as_it_is(group: &RowGroupMetaData, chunk: ColumnChunkMetaData) -> ColumnCloseResult {
     ColumnCloseResult {
         bytes_written: u64::try_from(chunk.compressed_size()).unwrap_or(0),

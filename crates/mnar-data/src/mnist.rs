@@ -1,4 +1,4 @@
-//! MNIST as it is distributed: images and labels in idx files that lie side by side.
+//! MNIST as it is distributed: images and labels in idx files side by side.
 
 use crate::dataset::Split;
 use crate::error::{DataError, show};
@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path, split: Split, with_labels: bool) -> Result<(Imag
         if with_labels {
             let beside = labels_beside(&file).ok_or_else(|| DataError::NoLabelsInside {
                 path: show(&file),
-                what: "no file of labels, such as train-labels-idx1-ubyte, lies beside it".into(),
+                what: "there is no file of labels, such as train-labels-idx1-ubyte, beside it".into(),
             })?;
             let labels = idx::read_labels(&beside)?;
             if labels.len() != read.n {
@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path, split: Split, with_labels: bool) -> Result<(Imag
     Ok((images, with_labels.then_some(interner)))
 }
 
-/// The files of images of the parts asked for.
+/// The image files of the requested parts.
 fn files_of(folder: &Path, split: Split) -> Result<Vec<PathBuf>, DataError> {
     let shown = show(folder);
     let entries = std::fs::read_dir(folder).map_err(|error| DataError::io(&shown, "read", error))?;

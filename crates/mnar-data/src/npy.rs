@@ -118,7 +118,7 @@ impl<R: Read> Npy<R> {
         let expected = self.expected_bytes(Element::Unsigned(1))?;
         let limit = u64::try_from(expected).unwrap_or(u64::MAX);
         let before = pixels.len();
-        // Room for all at once spares copies while growing, unless the header's word is too good.
+        // Reserving room for everything avoids copies while growing, within what a header can be trusted with.
         pixels.reserve(expected.min(1 << 28));
         let result = (&mut self.reader).take(limit).read_to_end(pixels);
         result.map_err(|error| read_error(error, &self.path))?;
@@ -143,7 +143,7 @@ impl<R: Read> Npy<R> {
         self.for_each(|value| {
             let (row, column) = if column_major { (at % rows, at / rows) } else { (at / width, at % width) };
             at += 1;
-            // Made as they come up: the header's word is not taken for how many there are.
+            // Columns are made as they come up: the header is not trusted with their number.
             if columns.len() <= column {
                 columns.push(ColumnBuilder::new(format!("x_{column}"), Wanted::Numeric));
             }
@@ -191,7 +191,7 @@ impl<R: Read> Npy<R> {
         self.finish()
     }
 
-    /// What follows the array must be nothing; only at its end does an archive know its sum to be right.
+    /// Nothing may follow the array. An archive checks its checksum only at the end.
     fn finish(mut self) -> Result<(), DataError> {
         let mut more = [0; 1];
         match self.reader.read(&mut more) {
@@ -254,7 +254,7 @@ fn parse_header(header: &str) -> Option<(String, bool, Vec<usize>)> {
         .filter(|size| !size.is_empty())
         .map(|size| size.parse().ok())
         .collect::<Option<Vec<usize>>>()?;
-    // A list here means named fields, which no array of ours has.
+    // A list here means named fields, which are not supported.
     let descr = after("descr")?;
     let dtype = match descr.strip_prefix('\'') {
         Some(rest) => rest.split_once('\'')?.0,
@@ -293,7 +293,7 @@ impl ArrayInputs {
         Ok(rows)
     }
 
-    /// All rows. `training` is for features to be learnt from.
+    /// All rows. Features for `training` are checked.
     pub(crate) fn finish(self, training: bool, path: &str) -> Result<Inputs, DataError> {
         let inputs = match self.images {
             Some((shape, pixels)) => Inputs::Images(Images::new(shape, pixels, path)?),

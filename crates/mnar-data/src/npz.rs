@@ -17,7 +17,7 @@ struct Npz {
     path: String,
 }
 
-/// Reads the inputs of the parts asked for, and their labels where `labels` says how these are called.
+/// Reads the inputs of the requested parts, and their labels from the array that `labels` names.
 pub(crate) fn read(
     path: &Path,
     split: Split,
@@ -29,14 +29,14 @@ pub(crate) fn read(
     fenced(damaged, || Npz::open(path)?.read(split, labels, training))
 }
 
-/// How the labels of an archive are called.
+/// The name of the array of labels in an archive.
 #[derive(Clone, Copy)]
 pub(crate) enum LabelKey<'a> {
     /// They are not needed.
     None,
-    /// As usual: `labels` or `y`.
+    /// One of the usual names: `labels` or `y`.
     Usual,
-    /// So, alone or behind the name of the part.
+    /// This name, alone or after the name of the part.
     Named(&'a str),
 }
 
@@ -110,7 +110,7 @@ impl Npz {
         Ok((inputs.finish(training, &self.path)?, labels))
     }
 
-    /// The parts to be read. An archive without parts is a training set.
+    /// The parts to read. An archive without parts is a training set.
     fn parts(&self, split: Split) -> Vec<Part> {
         let parts: &[Part] = match split {
             Split::Train => &[Part("train")],

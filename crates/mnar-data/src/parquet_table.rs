@@ -66,7 +66,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
         Ok(Self { input, footer: Arc::new(footer) })
     }
 
-    /// The same file once more, as `input`.
+    /// Reads the same file again, opened as `input`.
     pub(crate) fn again(input: R, footer: Arc<ParquetFooter>) -> Self {
         Self { input, footer }
     }
@@ -182,6 +182,32 @@ impl<R: ChunkReader + Send + 'static> Table for ParquetTable<R> {
     }
 }
 
+/// What stands in the place of a missing value.
+trait Blank: ParquetType {
+    fn blank() -> Self::T {
+        Self::T::default()
+    }
+}
+
+impl Blank for BoolType {}
+impl Blank for Int32Type {}
+impl Blank for Int64Type {}
+impl Blank for FloatType {}
+impl Blank for DoubleType {}
+
+// The default of these has no bytes at all, and panics when it is looked at.
+impl Blank for ByteArrayType {
+    fn blank() -> Self::T {
+        Vec::new().into()
+    }
+}
+
+impl Blank for FixedLenByteArrayType {
+    fn blank() -> Self::T {
+        Vec::new().into()
+    }
+}
+
 /// A column being read, whatever its type.
 trait ColumnArrays: Send {
     /// The next rows, at most `most`; none at the end.
@@ -195,7 +221,7 @@ fn column_of<R: ChunkReader + Send + 'static>(
     input: Arc<R>,
     column: usize,
 ) -> Result<BoxedColumn, DataError> {
-    fn boxed<T: ParquetType, R: ChunkReader + Send + 'static>(
+    fn boxed<T: Blank, R: ChunkReader + Send + 'static>(
         footer: Arc<ParquetFooter>,
         input: Arc<R>,
         column: usize,
@@ -352,18 +378,18 @@ fn joined<'a>(values: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(OffsetB
 /// Turns the values of a column, with a place for those that are missing, into an array.
 type Build<T> = Box<dyn Fn(Vec<T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send>;
 
-struct TypedColumn<T: ParquetType, R: ChunkReader> {
+struct TypedColumn<T: Blank, R: ChunkReader> {
     values: ColumnValues<T, R>,
     levels: Levels,
     build: Build<T::T>,
 }
 
-impl<T: ParquetType, R: ChunkReader + Send + 'static> ColumnArrays for TypedColumn<T, R> {
+impl<T: Blank, R: ChunkReader + Send + 'static> ColumnArrays for TypedColumn<T, R> {
     fn next(&mut self, most: usize) -> Result<ArrayRef, ParquetError> {
         let rows = self.values.next(most)?;
         match self.levels {
             Levels::Flat => {
-                let (values, nulls) = spread(rows.values, &rows.definition, self.values.most_defined);
+                let (values, nulls) = spread(rows.values, &rows.definition, self.values.most_defined, &T::blank());
                 (self.build)(values, nulls)
             }
             Levels::List { present, element } => {
@@ -380,7 +406,7 @@ impl<T: ParquetType, R: ChunkReader + Send + 'static> ColumnArrays for TypedColu
                     }
                 }
                 offsets.push(i64::try_from(elements.len()).map_err(general)?);
-                let (values, nulls) = spread(rows.values, &elements, self.values.most_defined);
+                let (values, nulls) = spread(rows.values, &elements, self.values.most_defined, &T::blank());
                 let values = (self.build)(values, nulls)?;
                 let field = Arc::new(Field::new("item", values.data_type().clone(), true));
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
@@ -392,14 +418,17 @@ impl<T: ParquetType, R: ChunkReader + Send + 'static> ColumnArrays for TypedColu
     }
 }
 
-/// Puts values in their places, where some are missing.
-fn spread<T: Default + Clone>(values: Vec<T>, definition: &[i16], most_defined: i16) -> (Vec<T>, Option<NullBuffer>) {
+/// Puts values in their places, with blanks where some are missing.
+fn spread<T: Clone>(values: Vec<T>, definition: &[i16], most_defined: i16, blank: &T) -> (Vec<T>, Option<NullBuffer>) {
     if most_defined == 0 || values.len() == definition.len() {
         return (values, None);
     }
     let nulls = NullBuffer::from_iter(definition.iter().map(|&defined| defined == most_defined));
     let mut values = values.into_iter();
-    let place = |&defined: &i16| if defined == most_defined { values.next().unwrap_or_default() } else { T::default() };
+    let place = |&defined: &i16| {
+        let value = if defined == most_defined { values.next() } else { None };
+        value.unwrap_or_else(|| blank.clone())
+    };
     (definition.iter().map(place).collect(), Some(nulls))
 }
 

@@ -1,4 +1,4 @@
-//! What rows are called, so that predictions can be told apart and put back to where they belong.
+//! Names of rows, by which predictions can be matched with their rows.
 
 use crate::columns::{find, twice};
 use crate::error::DataError;
@@ -10,9 +10,9 @@ pub(crate) const FILE: &str = "file";
 /// The names of all rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowNames {
-    /// What kind of name: `file` for images, for a table the column they stand in.
+    /// The kind of name: `file` for images, the name of the column for a table.
     pub column: String,
-    /// One a row; blank where it is missing.
+    /// One name per row; blank where it is missing.
     pub names: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl RowNames {
     }
 }
 
-/// The position of the column of names, which plays no other part.
+/// The position of the column of names, which must not have another role.
 pub(crate) fn find_id(
     header: &[String],
     id: &str,

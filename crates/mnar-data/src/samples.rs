@@ -13,7 +13,7 @@ use std::io::Read;
 /// Features and the class of every row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FullyLabelled {
-    /// The features, one row an example.
+    /// The features, one row per example.
     pub x: Array2<f64>,
     /// The class of every row.
     pub y: Vec<Class>,
@@ -23,7 +23,7 @@ pub struct FullyLabelled {
     pub feature_names: Vec<String>,
 }
 
-/// 1797 handwritten digits, 8 × 8 pixels from 0 to 16, ten classes of much the same size.
+/// 1797 handwritten digits, 8 × 8 pixels from 0 to 16, ten classes of about the same size.
 pub fn digits() -> FullyLabelled {
     let text = unpack(include_bytes!("../samples/digits.csv.gz"));
     let feature_names = (0..64).map(|i| format!("pixel_{}_{}", i / 8, i % 8)).collect();

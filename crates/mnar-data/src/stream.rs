@@ -1,4 +1,4 @@
-//! A Parquet file of predictions that is walked over in flat memory, as often as an estimator needs.
+//! A Parquet file of predictions that is read in constant memory, as often as an estimator needs.
 
 use crate::batch::{Batch, Table as _};
 use crate::columns::{PredictionColumns, PredictionLayout};
@@ -28,7 +28,7 @@ pub struct ParquetPredictions {
     renormalised: Renormalised,
 }
 
-/// Tells a file from one that took its place between two passes.
+/// Recognises a file that was replaced between two passes.
 #[derive(Clone, Copy, PartialEq)]
 struct Stamp {
     bytes: u64,
@@ -119,7 +119,7 @@ impl ParquetPredictions {
             let (send, receive) = sync_channel::<Result<Batch, DataError>>(1);
             scope.spawn(move || {
                 for batch in batches {
-                    // Nobody listens once a row was refused.
+                    // The receiver is gone once a row was refused.
                     if send.send(batch).is_err() {
                         break;
                     }

@@ -1,4 +1,4 @@
-//! Tables of typed features: CSV as it is inferred while it is read once, Parquet as its schema says.
+//! Reads tables of features: types are inferred from CSV in a single pass, and given by the schema of other tables.
 
 use crate::arrays::{
     Spelling, TypedTable, check_text, is_number, is_number_list, is_text, lists_of, numbers_of, texts_of, type_name,
@@ -24,13 +24,13 @@ pub(crate) enum Purpose<'a> {
     /// All columns but the label and the ignored ones are features.
     Train {
         label: Option<&'a str>,
-        /// The labels are elsewhere: a label column that is there is no feature, one that is not is not missed.
+        /// The labels are in another file: a label column is not a feature, and need not exist.
         labels_elsewhere: bool,
         ignore: &'a [String],
         missing: &'a [String],
         categorical: &'a [String],
     },
-    /// The columns that a model knows are features; there is no label.
+    /// The columns that a model knows are the features; labels are not read.
     Predict(&'a TableEncoder),
 }
 
@@ -88,14 +88,14 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
 
 type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
 
-/// The columns to be read, by position.
+/// The positions of the columns to read.
 struct Layout {
     label: Option<usize>,
     features: Vec<(usize, Wanted)>,
 }
 
 impl Layout {
-    /// `is_list` says which columns hold a list of numbers, to become as many features.
+    /// `is_list` says which columns hold lists of numbers, each of which becomes one feature per number.
     fn find(
         header: &[String],
         is_list: &[bool],
@@ -334,7 +334,7 @@ impl TypedColumn {
     }
 }
 
-/// A list of numbers a row, such as an embedding: as many features as it is long.
+/// A list of numbers per row, such as an embedding, which becomes one feature per number.
 struct ListBuilder {
     name: String,
     columns: Vec<ColumnBuilder>,

@@ -113,7 +113,7 @@ pub(crate) fn settle(codes: &HashMap<String, u32>) -> (Vec<String>, Vec<u32>) {
     (names, order)
 }
 
-/// Numbers texts in the order in which they come up; names and order are settled when all are known.
+/// Numbers texts in the order in which they occur; names and order are settled once all are known.
 #[derive(Default)]
 pub(crate) struct Interner {
     codes: HashMap<String, u32>,

@@ -1,4 +1,4 @@
-//! Tables out: CSV or Parquet by the name of the file.
+//! Writes tables as CSV or Parquet, depending on the name of the file.
 
 use crate::atomic::{AtomicFile, TextFile};
 use crate::batch::BATCH_ROWS;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One column to be written.
+/// A column to write.
 #[derive(Clone, Debug)]
 pub enum Column<'a> {
     /// Numbers, written so that they read back to the same bits.

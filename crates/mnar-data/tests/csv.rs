@@ -1,12 +1,16 @@
 //! Every rule of the CSV reader, with the words of its refusal.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::chain;
+use mnar::Remedy;
 use mnar::posteriors::PosteriorKind;
 use mnar_data::{PredictionColumns, Predictions, predictions_from_csv, read_predictions};
 use std::io::{Cursor, Write};
 
 fn read_with(text: impl AsRef<[u8]>, columns: &PredictionColumns) -> Result<Predictions, String> {
-    predictions_from_csv(Cursor::new(text.as_ref().to_vec()), columns, "f.csv").map_err(|error| error.to_string())
+    predictions_from_csv(Cursor::new(text.as_ref().to_vec()), columns, "f.csv").map_err(|error| chain(&error))
 }
 
 fn read(text: impl AsRef<[u8]>) -> Result<Predictions, String> {
@@ -122,9 +126,9 @@ fn unknown_columns_are_named_with_the_nearest() {
 fn missing_probability_columns_name_the_prefix() {
     assert_eq!(
         refused("label,q_a,q_b\na,1,0\n"),
-        "no column starts with `p_`; one column `p_<class>` a class is needed, and `--proba PREFIX` chooses another prefix; the columns are label, q_a, q_b"
+        "no column starts with `p_`; one column `p_<class>` per class is needed; the columns are label, q_a, q_b"
     );
-    assert!(refused("label,p_,p_b\na,1,0\n").starts_with("column `p_` names no class"));
+    assert!(refused("label,p_,p_b\na,1,0\n").starts_with("column `p_` does not name a class"));
     assert!(refused("label,p_a,p_ a\na,1,0\n,1,0\n").contains("two classes are both called `a`"));
 }
 
@@ -168,8 +172,11 @@ fn other_encodings_are_refused() {
 fn unknown_labels_are_named_with_the_classes() {
     assert_eq!(
         refused("label,p_a,p_b\na,0.9,0.1\nNA,0.5,0.5\n"),
-        "row 2: label `NA` is not among the classes of the probability columns (a, b); if it stands for a missing label, say so with `--missing NA`"
+        "row 2: label `NA` is not among the classes of the probability columns (a, b); does it stand for a missing label?"
     );
+    let text = "label,p_a,p_b\na,0.9,0.1\nNA,0.5,0.5\n".as_bytes();
+    let error = predictions_from_csv(text, &PredictionColumns::new("label"), "f.csv").unwrap_err();
+    assert_eq!(error.remedies(), [Remedy::set("missing", "NA")]);
 }
 
 #[test]
@@ -221,10 +228,10 @@ fn files_are_read_by_name_and_by_content() {
     }
     let path = folder.path().join("cut.csv.gz");
     std::fs::write(&path, &gzipped[..gzipped.len() - 12]).unwrap();
-    let error = read_predictions(&path, &columns).unwrap_err().to_string();
+    let error = chain(&read_predictions(&path, &columns).unwrap_err());
     assert!(error.starts_with(&format!("{}: cannot be read: ", path.display())), "{error}");
     let path = folder.path().join("none.csv");
-    let error = read_predictions(&path, &columns).unwrap_err().to_string();
+    let error = chain(&read_predictions(&path, &columns).unwrap_err());
     assert!(error.starts_with(&format!("{}: cannot be opened: ", path.display())), "{error}");
     let error = read_predictions(folder.path(), &columns).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
@@ -256,7 +263,7 @@ fn pipes_are_read_but_not_as_parquet() {
         end.write_all(bytes).unwrap();
         drop(end);
         let path = std::path::PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
-        read_predictions(&path, &columns).map_err(|error| error.to_string())
+        read_predictions(&path, &columns).map_err(|error| chain(&error))
     };
     assert_eq!(through(GOOD.as_bytes()).unwrap(), read(GOOD).unwrap());
     assert!(through(b"PAR1...").unwrap_err().contains("save it to a file first"));

@@ -3,12 +3,11 @@
 
 mod common;
 
-use common::{csv, file, folder, labelled, npy, npy_ordered, numbers, refused, table};
+use common::{chain, csv, data, file, folder, labelled, npy, npy_ordered, numbers, refused, table};
 use mnar_data::{
     Expected, ImageShape, Images, Inputs, ReadOptions, Split, TableEncoder, read_dataset, read_for_prediction, samples,
 };
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
 use tempfile::TempDir;
 
 fn images(inputs: &Inputs) -> &Images {
@@ -95,7 +94,6 @@ fn medmnist_archives() {
     options.split = Split::Test;
     let test = read_dataset(&path, &options).unwrap();
     assert_eq!(test.labels.names(), ["2"]);
-    assert_eq!(test.labels_as(read.labels.names()).unwrap().counts(), [0, 1]);
     options.split = Split::Validation;
     assert!(refused(&path, &options).contains(
         "m.npz: there is no array `val_images` or `val_x` or `val_X` or `images_val` or `x_val` or `X_val` (the arrays are test_images, test_labels, train_images, train_labels)"
@@ -148,7 +146,7 @@ fn damaged_archives_are_refused() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << bit;
             if let Err(error) = read_dataset(&file(&folder, "w.npz", &bytes), &options) {
-                assert!(error.to_string().contains("w.npz"), "{error}");
+                assert!(chain(&error).contains("w.npz"), "{error}");
             }
         }
     }
@@ -253,7 +251,7 @@ fn image_folders() {
         read.row_names.as_ref().unwrap().names,
         ["cat/deep/x.bmp", "dog/a.PNG", "dog/b.png", "unlabelled/u.png"]
     );
-    assert_eq!(read.skipped, ["cat/notes.txt", "empty/ (no images)", "loose.png (in no folder of a class)"]);
+    assert_eq!(read.skipped, ["cat/notes.txt", "empty/ (no images)", "loose.png (not in the folder of a class)"]);
     assert_eq!(images(&read.inputs).shape(), ImageShape::flat(2, 3, 1));
     let first: Vec<u8> = (0..4).map(|i| images(&read.inputs).pixels(i)[0]).collect();
     assert_eq!(first, [30, 10, 20, 40]);
@@ -281,7 +279,7 @@ fn image_folders() {
     let refusal = refused(folder.path(), &options);
     assert_eq!(
         refusal,
-        "dog/d.png is 4x5 pixels but cat/deep/x.bmp is 2x3; all images must be of one size: `--resize HEIGHTxWIDTH` makes them so"
+        "dog/d.png is 4x5 pixels but cat/deep/x.bmp is 2x3; all images must have the same size, or be resized to one"
     );
     options.resize = Some((4, 4));
     let read = read_dataset(folder.path(), &options).unwrap();
@@ -293,7 +291,7 @@ fn image_folders() {
     assert_eq!(read_for_prediction(&one, &expected, Split::Train, None).unwrap().inputs.len(), 1);
     assert!(refused(&one, &options).contains("it holds one image, but a folder of images"));
 
-    file(&folder, "dog/0.png", "this is no image");
+    file(&folder, "dog/0.png", "this is not an image");
     let refusal = refused(folder.path(), &options);
     assert!(refusal.starts_with("dog/0.png: not a readable image: "), "{refusal}");
     assert!(refused(&folder.path().join("empty"), &options).contains("there are no images in the folder"));
@@ -343,14 +341,6 @@ fn samples_are_data_sets() {
     let tumours = samples::breast_cancer().to_dataset();
     assert_eq!(table(&tumours).columns().len(), 30);
     assert_eq!(tumours.labels.counts(), [212, 357]);
-}
-
-fn data(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("MNAR_DATA").map(|root| PathBuf::from(root).join(name)).filter(|path| path.exists());
-    if path.is_none() {
-        eprintln!("skipped: MNAR_DATA names no folder with {name}");
-    }
-    path
 }
 
 #[test]

@@ -3,15 +3,15 @@
 
 mod common;
 
-use arrow_array::types::{Float32Type, Int32Type};
-use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, ListArray, RecordBatch, StringArray};
+use common::parquet::Values::{self, Bool, F64, I32, Lists, Text};
+use common::parquet::parquet;
 use common::{csv, file, folder, labelled, npy, numbers, refused, table};
+use mnar::Remedy;
 use mnar_data::{
     ColumnValues, Expected, FeatureTable, ImageShape, Inputs, ReadOptions, Split, TableEncoder, read_dataset,
     read_for_prediction,
 };
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 fn names(table: &FeatureTable, name: &str) -> Vec<Option<String>> {
     match &table.columns().iter().find(|column| column.name == name).unwrap().values {
@@ -77,7 +77,7 @@ fn bad_tables_are_refused_with_what_to_do() {
     assert!(message("label\nx\ny\n").contains("there are no feature columns"));
     assert!(message("a,label\n").contains("no rows below the header"));
     assert!(message("a,Label\n1,x\n").contains("no column `label`, did you mean `Label`?"));
-    assert!(csv("a,b\n1,x\n", &ReadOptions::default()).unwrap_err().contains("Name it with `--label COLUMN`"));
+    assert!(csv("a,b\n1,x\n", &ReadOptions::default()).unwrap_err().contains("which column holds the labels?"));
     let mut options = labelled("label");
     options.ignore = vec!["b".into()];
     assert!(csv("a,label\n1,x\n", &options).unwrap_err().contains("no column `b`"));
@@ -88,15 +88,19 @@ fn bad_tables_are_refused_with_what_to_do() {
     (0..150).for_each(|i| text.push_str(&format!("n{i},{}\n", i % 2)));
     assert_eq!(
         message(&text),
-        "t.csv: column `id` has 150 different values in 150 rows, as identifiers or free text have, and would teach nothing; leave it out with `--ignore id`, or have it written beside every prediction with `--id id`"
+        "t.csv: column `id` has 150 different values in 150 rows, like identifiers or free text, so nothing can be learnt from it; leave it out, or let it name the rows"
     );
+    let folder = folder();
+    let error = read_dataset(&file(&folder, "id.csv", &text), &labelled("label")).unwrap_err();
+    assert_eq!(error.remedies(), [Remedy::set("ignore", "id"), Remedy::set("id", "id")]);
     let mut text = String::from("x,label\n");
     (0..5000).for_each(|i| text.push_str(&format!("{i}.5,{}\n", i % 2)));
     assert_eq!(numbers(table(&csv(&text, &labelled("label")).unwrap()), "x")[4999], 4999.5);
     text.push_str("many,1\n");
     let refusal = message(&text);
     assert!(refusal.contains("row 5001, column `x`: `many` is not a number"), "{refusal}");
-    assert!(refusal.contains("`--categorical x`"), "{refusal}");
+    let error = read_dataset(&file(&folder, "x.csv", &text), &labelled("label")).unwrap_err();
+    assert_eq!(error.remedies(), [Remedy::set("missing", "many"), Remedy::set("categorical", "x")]);
     let mut text = String::from("time,label\n");
     (0..500).for_each(|i| text.push_str(&format!("{},{}\n", 1_700_000_000 + i, i % 2)));
     assert!(message(&text).contains("column `time` varies by 1.443e2 around 1.700000"), "{}", message(&text));
@@ -132,32 +136,20 @@ fn labels_from_elsewhere_replace_those_inside() {
     assert!(refused(&data, &options(floats, None)).contains("row 3: label 0.5 is not a whole number"));
 }
 
-fn write_parquet(path: &Path, columns: Vec<(&str, ArrayRef)>) {
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
-    let file = std::fs::File::create(path).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-}
-
 #[test]
 fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
     let folder = folder();
-    let path = folder.path().join("t.parquet");
-    let list = |rows: Vec<Option<Vec<Option<f32>>>>| -> ArrayRef {
-        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
+    let columns = |embedding: Vec<Option<Vec<Option<f32>>>>| -> Vec<u8> {
+        let schema =
+            "optional boolean flag; optional group e (LIST) { repeated group list { optional float element; } }
+            optional binary text (STRING); optional double f; optional boolean label;";
+        let label = || Bool(vec![Some(true), None, Some(false)]);
+        let text = Text(vec![Some("1"), Some("2"), None]);
+        let f = F64(vec![Some(1.0), Some(-999.0), Some(f64::NAN)]);
+        parquet(schema, &[label(), Lists(embedding), text, f, label()])
     };
-    let embedding = list(vec![None, Some(vec![Some(1.0), Some(2.0)]), Some(vec![None, Some(4.0)])]);
-    let columns = |embedding: ArrayRef| -> Vec<(&'static str, ArrayRef)> {
-        vec![
-            ("flag", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
-            ("e", embedding),
-            ("text", Arc::new(StringArray::from(vec![Some("1"), Some("2"), None]))),
-            ("f", Arc::new(Float64Array::from(vec![Some(1.0), Some(-999.0), Some(f64::NAN)]))),
-            ("label", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
-        ]
-    };
-    write_parquet(&path, columns(embedding));
+    let embedding = vec![None, Some(vec![Some(1.0), Some(2.0)]), Some(vec![None, Some(4.0)])];
+    let path = file(&folder, "t.parquet", columns(embedding));
     let mut options = labelled("label");
     options.missing = vec!["-999".into()];
     let read = read_dataset(&path, &options).unwrap();
@@ -174,18 +166,16 @@ fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
     let Inputs::Table(again) = again.inputs else { panic!() };
     assert_eq!(encoder.encode(&again).unwrap(), encoder.encode(all).unwrap());
 
-    let short = list(vec![Some(vec![Some(1.0)]), Some(vec![Some(1.0), Some(2.0)]), None]);
-    write_parquet(&path, columns(short));
+    file(&folder, "t.parquet", columns(vec![Some(vec![Some(1.0)]), Some(vec![Some(1.0), Some(2.0)]), None]));
     assert!(refused(&path, &options).contains("row 2, column `e`: a list of 2 numbers, where the others have 1"));
-    write_parquet(
-        &path,
-        vec![("d", Arc::new(Date32Array::from(vec![1, 2]))), ("label", Arc::new(StringArray::from(vec!["a", "b"])))],
-    );
+    let dates = |columns: &[Values]| parquet("optional int32 d (DATE); optional binary label (STRING);", columns);
+    file(&folder, "t.parquet", dates(&[I32(vec![Some(1), Some(2)]), Text(vec![Some("a"), Some("b")])]));
     let refusal = refused(&path, &options);
     assert!(refusal.contains("column `d` has type Date32, but a feature must be a number"), "{refusal}");
-    assert!(refusal.contains("`--ignore`"), "{refusal}");
-    let words: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(1)]); 2]));
-    write_parquet(&path, vec![("x", Arc::new(Float64Array::from(vec![1.0, 2.0]))), ("label", words)]);
+    assert_eq!(read_dataset(&path, &options).unwrap_err().remedies(), [Remedy::set("ignore", "d")]);
+    let schema = "optional double x; optional group label (LIST) { repeated group list { optional float element; } }";
+    let lists = Lists(vec![Some(vec![Some(1.0)]), None]);
+    file(&folder, "t.parquet", parquet(schema, &[F64(vec![Some(1.0), Some(2.0)]), lists]));
     assert!(refused(&path, &options).contains("a label or fold must be text"));
 }
 
@@ -213,7 +203,7 @@ fn rows_to_be_predicted_are_read_as_those_learnt_from() {
     assert!(read("c,N\nu,1\n").unwrap_err().contains("did you mean `N`?"));
     let refusal = read("c,n\nu,one\n").unwrap_err();
     assert!(
-        refusal.contains("row 1, column `n`: `one` is not a number; the model was trained on numbers"),
+        refusal.contains("row 1, column `n`: `one` is not a number; it must be as it was in training"),
         "{refusal}"
     );
     let pixels = Expected::Images { shape: ImageShape::flat(2, 2, 1), resize: false };

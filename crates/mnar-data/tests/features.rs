@@ -1,14 +1,17 @@
 //! Tables of features and of labels alone.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::chain;
+use mnar_data::mask_labels;
 use mnar_data::{Column, FeatureColumns, Features, features_from_csv, read_features, read_labels, write_table};
-use mnar_data::{mask_labels, read_unlabelled_features};
 use std::io::Cursor;
 use std::path::PathBuf;
 
 fn read(text: &str, features: &FeatureColumns, fold: Option<&str>) -> Result<Features, String> {
     features_from_csv(Cursor::new(text.to_owned()), "label", features, fold, &["NA".into()], "f.csv")
-        .map_err(|error| error.to_string())
+        .map_err(|error| chain(&error))
 }
 
 fn all(text: &str) -> Result<Features, String> {
@@ -44,11 +47,11 @@ fn all_columns_or_the_named_ones_in_their_order() {
 fn what_is_no_number_is_named_with_what_to_do() {
     assert_eq!(
         all(GOOD).unwrap_err(),
-        "f.csv: row 1, column `fold`: `k` is not a number; name the numeric columns to be used, or write this one as numbers; `mnar fit` reads names as they are"
+        "f.csv: row 1, column `fold`: `k` is not a number; choose the numeric columns to use, or write this one as numbers"
     );
     assert_eq!(
         all("a,label\n1,x\n,y\n").unwrap_err(),
-        "f.csv: row 2, column `a`: the value is missing; fill it in, drop the row, or name the columns to be used without this one; `mnar fit` reads gaps as they are"
+        "f.csv: row 2, column `a`: the value is missing; fill it in, drop the row, or choose columns without gaps"
     );
     assert!(all("a,label\n1,x\nnan,y\n").unwrap_err().contains("row 2, column `a`: the value is missing"));
     assert!(all("a,label\n1,x\n-inf,y\n").unwrap_err().contains("row 2, column `a`: the value is -inf"));
@@ -84,16 +87,6 @@ fn labels_alone_may_all_be_there_or_none() {
 }
 
 #[test]
-fn rows_to_be_predicted_need_no_label() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = file(&folder, "x.csv", "b,text,a\n1,t,2\n3,u,4\n");
-    let x = read_unlabelled_features(&path, &["a".into(), "b".into()]).unwrap();
-    assert_eq!(x, ndarray::array![[2.0, 1.0], [4.0, 3.0]]);
-    let error = read_unlabelled_features(&path, &["text".into()]).unwrap_err().to_string();
-    assert!(error.contains("row 1, column `text`: `t` is not a number"), "{error}");
-}
-
-#[test]
 fn parquet_features_are_read_and_typed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.parquet");
@@ -113,7 +106,7 @@ fn parquet_features_are_read_and_typed() {
     assert_eq!(read_labels(&path, "label", &[]).unwrap(), read.labels);
     let error = read_features(&path, "n", &named(&["label"]), None, &[]).unwrap_err().to_string();
     assert!(
-        error.contains("column `label` has type text, but a feature must be a number; name the numeric"),
+        error.contains("column `label` has type text, but a feature must be a number; choose the numeric"),
         "{error}"
     );
 }
@@ -147,7 +140,7 @@ fn masking_refuses_and_leaves_nothing_behind() {
     };
     assert!(refused(&output, "label", None, &[true]).contains("the table has 2 rows, but 1 were expected"));
     assert!(refused(&output, "label", None, &[true; 3]).contains("the table has 2 rows, but 3 were expected"));
-    assert!(refused(&output, "label", Some("id"), &[true; 2]).contains("there is a column `id` already"));
+    assert!(refused(&output, "label", Some("id"), &[true; 2]).contains("there already is a column `id`"));
     assert!(refused(&output, "lebal", None, &[true; 2]).contains("did you mean `label`?"));
     let parquet = folder.path().join("out.parquet");
     let message = refused(&parquet, "label", None, &[true; 2]);

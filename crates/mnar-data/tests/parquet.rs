@@ -1,163 +1,251 @@
 //! Parquet: types, refusals, round trips, and sums in flat memory.
 #![allow(clippy::unwrap_used)]
 
-use arrow_array::RecordBatch;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{
-    ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
-    LargeStringArray, ListArray, StringArray, StringViewArray, TimestampMillisecondArray, UInt8Array,
-};
+mod common;
+
 use bytes::Bytes;
+use common::chain;
+use common::parquet::Values::{self, Bool, Bytes as Binary, F32, F64, Fixed, I32, I64, Lists, Repeated, Text};
+use common::parquet::{Layout, parquet, parquet_laid_out};
 use mnar::rows::{Block, Rows, Sample, Sums};
 use mnar_data::{
-    Column, ParquetPredictions, PredictionColumns, Predictions, mask_labels, predictions_from_parquet, read_labels,
-    read_predictions, write_table,
+    Column, Inputs, ParquetPredictions, PredictionColumns, Predictions, ReadOptions, mask_labels,
+    predictions_from_parquet, read_dataset, read_labels, read_predictions, write_table,
 };
-use parquet::arrow::ArrowWriter;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::properties::WriterVersion;
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 
-fn bytes(columns: Vec<(&str, ArrayRef)>) -> Bytes {
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.into_inner().unwrap().into()
+fn read(bytes: Vec<u8>) -> Result<Predictions, String> {
+    predictions_from_parquet(bytes.into(), &PredictionColumns::new("label"), "f.parquet").map_err(|error| chain(&error))
 }
 
-fn read(bytes: Bytes) -> Result<Predictions, String> {
-    predictions_from_parquet(bytes, &PredictionColumns::new("label"), "f.parquet").map_err(|error| error.to_string())
-}
-
-fn refused(bytes: Bytes) -> String {
+fn refused(bytes: Vec<u8>) -> String {
     let message = read(bytes).unwrap_err();
     message.strip_prefix("f.parquet: ").unwrap_or_else(|| panic!("no file in {message}")).to_owned()
 }
 
-fn halves(n: usize) -> ArrayRef {
-    Arc::new(Float64Array::from(vec![0.5; n]))
+fn halves(n: usize) -> Values {
+    F64(vec![Some(0.5); n])
 }
 
-fn labels(label: ArrayRef, classes: [&str; 2]) -> Vec<Option<String>> {
-    let n = label.len();
-    let [a, b] = classes.map(|class| format!("p_{class}"));
-    let read = read(bytes(vec![("label", label), (&a, halves(n)), (&b, halves(n))])).unwrap();
+/// Two probabilities beside a column of another type.
+fn beside(field: &str, column: Values, n: usize) -> Vec<u8> {
+    parquet(&format!("{field}; optional double p_a; optional double p_b;"), &[column, halves(n), halves(n)])
+}
+
+fn labels(field: &str, column: Values, n: usize, classes: [&str; 2]) -> Vec<Option<String>> {
+    let [a, b] = classes;
+    let schema = format!("{field}; optional double p_{a}; required double p_{b};");
+    let read = read(parquet(&schema, &[column, halves(n), halves(n)])).unwrap();
     read.labels.as_slice().iter().map(|class| class.map(|class| read.labels.name(class).to_owned())).collect()
 }
 
 #[test]
 fn labels_of_every_common_type_are_read() {
-    let text = vec![Some("a"), None, Some(" b "), Some("")];
     let expected = [Some("a"), None, Some("b"), None].map(|label| label.map(str::to_owned));
-    let dictionary: DictionaryArray<Int32Type> = text.iter().copied().collect();
-    let arrays: [ArrayRef; 4] = [
-        Arc::new(StringArray::from(text.clone())),
-        Arc::new(LargeStringArray::from(text.clone())),
-        Arc::new(StringViewArray::from(text)),
-        Arc::new(dictionary),
-    ];
-    for array in arrays {
-        assert_eq!(labels(array, ["a", "b"]), expected);
+    for field in ["optional binary label (STRING)", "optional binary label", "optional binary label (ENUM)"] {
+        let text = Text(vec![Some("a"), None, Some(" b "), Some("")]);
+        assert_eq!(labels(field, text, 4, ["a", "b"]), expected, "{field}");
     }
     let expected = [Some("1"), None, Some("0")].map(|label| label.map(str::to_owned));
-    let arrays: [ArrayRef; 6] = [
-        Arc::new(Int64Array::from(vec![Some(1), None, Some(0)])),
-        Arc::new(UInt8Array::from(vec![Some(1), None, Some(0)])),
-        Arc::new(Float64Array::from(vec![Some(1.0), None, Some(0.0)])),
-        Arc::new(Float64Array::from(vec![1.0, f64::NAN, -0.0])),
-        Arc::new(Float32Array::from(vec![1.0, f32::NAN, 0.0])),
-        Arc::new(Decimal128Array::from(vec![Some(100), None, Some(0)]).with_precision_and_scale(10, 2).unwrap()),
-    ];
-    for array in arrays {
-        let kind = array.data_type().clone();
-        assert_eq!(labels(array, ["0", "1"]), expected, "{kind}");
+    let whole = || I32(vec![Some(1), None, Some(0)]);
+    let long = || I64(vec![Some(1), None, Some(0)]);
+    for (field, column) in [
+        ("optional int32 label", whole()),
+        ("optional int32 label (INTEGER(8,true))", whole()),
+        ("optional int32 label (INTEGER(16,true))", whole()),
+        ("optional int32 label (INTEGER(8,false))", whole()),
+        ("optional int32 label (INTEGER(16,false))", whole()),
+        ("optional int32 label (INTEGER(32,false))", whole()),
+        ("optional int32 label (UINT_8)", whole()),
+        ("optional int64 label", long()),
+        ("optional int64 label (INTEGER(64,false))", long()),
+        ("optional double label", F64(vec![Some(1.0), None, Some(0.0)])),
+        ("required double label", F64(vec![Some(1.0), Some(f64::NAN), Some(-0.0)])),
+        ("optional float label", F32(vec![Some(1.0), Some(f32::NAN), Some(0.0)])),
+        ("optional int32 label (DECIMAL(9,2))", I32(vec![Some(100), None, Some(0)])),
+        ("optional int64 label (DECIMAL(10,2))", I64(vec![Some(100), None, Some(0)])),
+        ("optional binary label (DECIMAL(10,2))", Binary(vec![Some(vec![100]), None, Some(vec![0, 0])])),
+        (
+            "optional fixed_len_byte_array (4) label (DECIMAL(9,2))",
+            Fixed(vec![Some(100_i32.to_be_bytes().to_vec()), None, Some(vec![0; 4])]),
+        ),
+        (
+            "optional fixed_len_byte_array (20) label (DECIMAL(45,1))",
+            Fixed(vec![Some([vec![0; 19], vec![10]].concat()), None, Some(vec![0; 20])]),
+        ),
+        // 1.0 in 16 bits.
+        (
+            "optional fixed_len_byte_array (2) label (FLOAT16)",
+            Fixed(vec![Some(vec![0x00, 0x3c]), None, Some(vec![0, 0])]),
+        ),
+    ] {
+        assert_eq!(labels(field, column, 3, ["0", "1"]), expected, "{field}");
     }
-    let booleans = || Arc::new(BooleanArray::from(vec![Some(true), None]));
-    assert_eq!(labels(booleans(), ["false", "true"])[0].as_deref(), Some("true"));
+    let booleans = || Bool(vec![Some(true), None]);
+    assert_eq!(labels("optional boolean label", booleans(), 2, ["false", "true"])[0].as_deref(), Some("true"));
     // As pandas names the columns of a boolean class.
-    assert_eq!(labels(booleans(), ["False", "True"])[0].as_deref(), Some("True"));
+    assert_eq!(labels("optional boolean label", booleans(), 2, ["False", "True"])[0].as_deref(), Some("True"));
+    let latin = beside("optional binary label", Binary(vec![Some(vec![0xe9]), None]), 2);
+    assert!(refused(latin).contains("is not UTF-8 text"));
 }
 
 #[test]
 fn probabilities_of_every_number_type_are_read() {
-    let label = || Arc::new(StringArray::from(vec![Some("a"), None])) as ArrayRef;
-    let pairs: [(ArrayRef, ArrayRef); 3] = [
-        (Arc::new(Float32Array::from(vec![0.25, 1.0])), Arc::new(Float32Array::from(vec![0.75, 0.0]))),
-        (Arc::new(Int32Array::from(vec![0, 1])), Arc::new(UInt8Array::from(vec![1, 0]))),
-        (
-            Arc::new(Decimal128Array::from(vec![25, 100]).with_precision_and_scale(5, 2).unwrap()),
-            Arc::new(Decimal128Array::from(vec![75, 0]).with_precision_and_scale(5, 2).unwrap()),
-        ),
-    ];
-    for (a, b) in pairs {
-        let read = read(bytes(vec![("p_a", a), ("label", label()), ("p_b", b)])).unwrap();
-        assert_eq!(read.posteriors.row(1).to_vec(), [1.0, 0.0]);
-        assert_eq!(read.posteriors.row(0).sum(), 1.0);
+    for (kind, a, b) in [
+        ("float", F32(vec![Some(0.25), Some(1.0)]), F32(vec![Some(0.75), Some(0.0)])),
+        ("int32", I32(vec![Some(0), Some(1)]), I32(vec![Some(1), Some(0)])),
+        ("boolean", Bool(vec![Some(false), Some(true)]), Bool(vec![Some(true), Some(false)])),
+    ] {
+        let schema = format!("optional {kind} p_a; optional binary label (STRING); required {kind} p_b;");
+        let read = read(parquet(&schema, &[a, Text(vec![Some("a"), None]), b])).unwrap();
+        assert_eq!(read.posteriors.row(1).to_vec(), [1.0, 0.0], "{kind}");
+        assert_eq!(read.posteriors.row(0).sum(), 1.0, "{kind}");
     }
+    let schema =
+        "optional int64 p_a (DECIMAL(5,2)); optional binary label (STRING); optional int64 p_b (DECIMAL(5,2));";
+    let columns = [I64(vec![Some(25), Some(100)]), Text(vec![Some("a"), None]), I64(vec![Some(75), Some(0)])];
+    assert_eq!(read(parquet(schema, &columns)).unwrap().posteriors.column(0), [0.25, 1.0]);
 }
 
 #[test]
 fn unsuitable_columns_are_refused() {
-    let label = || Arc::new(StringArray::from(vec![Some("a"), None])) as ArrayRef;
-    let gap = Arc::new(Float64Array::from(vec![Some(0.5), None]));
-    assert!(
-        refused(bytes(vec![("label", label()), ("p_a", halves(2)), ("p_b", gap)]))
-            .starts_with("row 2, column `p_b`: the value is missing; every row")
-    );
-    let text = Arc::new(StringArray::from(vec!["0.5", "0.5"]));
-    assert!(
-        refused(bytes(vec![("label", label()), ("p_a", halves(2)), ("p_b", text)]))
-            .starts_with("column `p_b` has type text, but a probability must be a number")
-    );
-    let list = || {
-        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(vec![Some(vec![Some(1)]), Some(vec![])])) as ArrayRef
+    let label = || Text(vec![Some("a"), None]);
+    let with = |field: &str, column: Values| {
+        let schema = format!("optional binary label (STRING); optional double p_a; {field};");
+        refused(parquet(&schema, &[label(), halves(2), column]))
     };
     assert!(
-        refused(bytes(vec![("label", label()), ("p_a", halves(2)), ("p_b", list())]))
-            .starts_with("column `p_b` has type list")
+        with("optional double p_b", F64(vec![Some(0.5), None]))
+            .starts_with("row 2, column `p_b`: the value is missing; every row")
     );
     assert!(
-        refused(bytes(vec![("label", list()), ("p_a", halves(2)), ("p_b", halves(2))]))
-            .starts_with("column `label` has type list, but a label or fold must be text")
+        with("optional binary p_b (STRING)", Text(vec![Some("0.5"), Some("0.5")]))
+            .starts_with("column `p_b` has type text, but a probability must be a number")
     );
-    let times = Arc::new(TimestampMillisecondArray::from(vec![1, 2]));
-    assert!(
-        refused(bytes(vec![("label", times), ("p_a", halves(2)), ("p_b", halves(2))]))
-            .starts_with("column `label` has type Timestamp")
-    );
+    let list = || Lists(vec![Some(vec![Some(1.0)]), Some(vec![])]);
+    const LIST: &str = "(LIST) { repeated group list { optional float element; } }";
+    let message = refused(parquet(
+        &format!("optional binary label (STRING); optional double p_a; optional group p_b {LIST}"),
+        &[label(), halves(2), list()],
+    ));
+    assert!(message.starts_with("column `p_b` has type list"), "{message}");
+    let two = "optional double p_a; optional double p_b;";
+    let message = refused(parquet(&format!("optional group label {LIST} {two}"), &[list(), halves(2), halves(2)]));
+    assert!(message.starts_with("column `label` has type list, but a label or fold must be text"), "{message}");
+    let times = || I64(vec![Some(1), Some(2)]);
+    for (field, column, name) in [
+        ("optional int64 label (TIMESTAMP(MILLIS,true))", times(), "Timestamp(ms, \"UTC\")"),
+        ("optional int64 label (TIMESTAMP_MICROS)", times(), "Timestamp(µs, \"UTC\")"),
+        ("optional int32 label (DATE)", I32(vec![Some(1), Some(2)]), "Date32"),
+        ("optional int64 label (TIME(MICROS,true))", times(), "Time64"),
+        ("optional fixed_len_byte_array (3) label", Fixed(vec![Some(vec![1, 2, 3]), None]), "FixedSizeBinary(3)"),
+    ] {
+        let message = refused(beside(field, column, 2));
+        assert!(message.starts_with(&format!("column `label` has type {name}")), "{message}");
+    }
     // Columns that are not asked for may be anything.
-    let unused = bytes(vec![("x", list()), ("label", label()), ("p_a", halves(2)), ("p_b", halves(2))]);
+    let schema = format!("optional group x {LIST} optional binary label (STRING); {two}");
+    let unused = parquet(&schema, &[list(), label(), halves(2), halves(2)]);
     assert_eq!(read(unused).unwrap().labels.len(), 2);
 }
 
 #[test]
 fn rules_of_the_header_are_those_of_csv() {
-    let label = || Arc::new(StringArray::from(vec![Some("a"), None])) as ArrayRef;
+    let label = || Text(vec![Some("a"), None]);
     assert!(
-        refused(bytes(vec![("lable", label()), ("p_a", halves(2))]))
+        refused(parquet("optional binary lable (STRING); optional double p_a;", &[label(), halves(2)]))
             .starts_with("there is no column `label`, did you mean `lable`?")
     );
-    assert!(refused(bytes(vec![("label", label())])).starts_with("no column starts with `p_`"));
-    let other = Arc::new(StringArray::from(vec![Some("a"), Some("z")]));
-    assert!(
-        refused(bytes(vec![("label", other), ("p_a", halves(2)), ("p_b", halves(2))])).starts_with("row 2: label `z`")
-    );
-    let none = Arc::new(StringArray::from(Vec::<&str>::new()));
-    assert_eq!(
-        refused(bytes(vec![("label", none), ("p_a", halves(0)), ("p_b", halves(0))])),
-        "there are no rows below the header"
-    );
+    assert!(refused(parquet("optional binary label (STRING);", &[label()])).starts_with("no column starts with `p_`"));
+    let text = "optional binary label (STRING)";
+    assert!(refused(beside(text, Text(vec![Some("a"), Some("z")]), 2)).starts_with("row 2: label `z`"));
+    assert_eq!(refused(beside(text, Text(vec![]), 0)), "there are no rows below the header");
 }
 
 #[test]
 fn damaged_files_are_refused() {
-    let label = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
-    let whole = bytes(vec![("label", label), ("p_a", halves(3)), ("p_b", halves(3))]);
-    assert!(refused(Bytes::new()).starts_with("the file is empty"));
-    assert!(refused(Bytes::from_static(b"label,p_a,p_b\na,1,0\n")).starts_with("not a readable Parquet file"));
+    let whole = beside("optional binary label (STRING)", Text(vec![Some("a"), None, Some("b")]), 3);
+    assert!(refused(Vec::new()).starts_with("the file is empty"));
+    assert!(refused(b"label,p_a,p_b\na,1,0\n".to_vec()).starts_with("not a readable Parquet file: "));
     for end in 1..whole.len() {
-        assert!(refused(whole.slice(..end)).starts_with("not a readable Parquet file"), "{end}");
+        assert!(refused(whole[..end].to_vec()).starts_with("not a readable Parquet file: "), "{end}");
+    }
+}
+
+#[test]
+fn every_layout_gives_the_same_values() {
+    let n = 5000;
+    let label = || (0..n).map(|i| [Some("a"), None, Some("b"), Some("a")][i * 7 % 4]).collect();
+    let p: Vec<f64> = (0..n).map(|i| (i % 89) as f64 / 89.0).collect();
+    let columns = || {
+        let q = F64(p.iter().map(|p| Some(1.0 - p)).collect());
+        [Text(label()), F64(p.iter().copied().map(Some).collect()), q]
+    };
+    let schema = "optional binary label (STRING); required double p_a; optional double p_b;";
+    let expected = read(parquet(schema, &columns())).unwrap();
+    assert_eq!(expected.posteriors.column(0), p);
+    for compression in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::ZSTD(ZstdLevel::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+    ] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for dictionary in [true, false] {
+                let layout = Layout { compression, version, dictionary, group_rows: 1999, page_rows: 317 };
+                let found = read(parquet_laid_out(schema, &columns(), &layout)).unwrap();
+                assert_eq!(found, expected, "{compression:?} {version:?} {dictionary}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_codec_that_is_not_there_is_named() {
+    let mut bytes = beside("optional binary label (STRING)", Text(vec![Some("a"), None, Some("b")]), 3);
+    // The footer says of every column how it is compressed: field 4 of its metadata, here 0, is to be 4 for brotli.
+    let metadata = |bytes: &[u8]| -> ParquetMetaData {
+        ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(bytes)).unwrap()
+    };
+    let whole = bytes.clone();
+    let changed = (0..bytes.len()).rev().find(|&at| {
+        bytes.copy_from_slice(&whole);
+        bytes[at] = 8;
+        let read = std::panic::catch_unwind(|| {
+            ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(&bytes)).ok()
+        });
+        read.ok().flatten().is_some_and(|read| {
+            read.num_row_groups() == 1
+                && read.row_group(0).columns().len() == 3
+                && matches!(read.row_group(0).column(0).compression(), Compression::BROTLI(_))
+        })
+    });
+    assert!(changed.is_some() && metadata(&whole).num_row_groups() == 1);
+    assert!(refused(bytes).starts_with("the file is compressed with brotli, which cannot be read; write it again"));
+}
+
+#[test]
+fn lists_of_old_writers_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let options = ReadOptions { label: Some("y".into()), ..Default::default() };
+    let y = || Text(vec![Some("u"), None, Some("v")]);
+    let lists = || Repeated(vec![vec![1, 10], vec![2, 20], vec![3, 30]]);
+    for field in ["repeated int64 e;", "required group e (LIST) { repeated int64 element; }"] {
+        let schema = format!("optional binary y (STRING); {field}");
+        // Small pages and row groups, so that lists end where these do.
+        let layout = Layout { group_rows: 2, page_rows: 1, ..Layout::default() };
+        std::fs::write(&path, parquet_laid_out(&schema, &[y(), lists()], &layout)).unwrap();
+        let read = read_dataset(&path, &options).unwrap();
+        let Inputs::Table(table) = &read.inputs else { panic!("{read:?}") };
+        assert_eq!(common::numbers(table, "e_0"), [1.0, 2.0, 3.0], "{field}");
+        assert_eq!(common::numbers(table, "e_1"), [10.0, 20.0, 30.0], "{field}");
     }
 }
 
@@ -265,18 +353,12 @@ fn sums_over_a_file_are_those_in_memory() {
     let n = 200_001;
     // Row groups that end within a batch of the reader.
     let (label, p) = table(n);
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("label", Arc::new(StringArray::from(label))),
-        ("p_a", Arc::new(Float64Array::from(p[0].clone()))),
-        // Off by 1e-4 in every row: renormalised, and counted.
-        ("p_b", Arc::new(Float64Array::from_iter_values(p[1].iter().map(|p| p + 1e-4)))),
-        ("p_c", Arc::new(Float64Array::from(p[2].clone()))),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(7001)).build();
-    let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
-    assert!(writer.close().unwrap().num_row_groups() > 20);
+    let some = |values: &[f64], shift: f64| F64(values.iter().map(|value| Some(value + shift)).collect());
+    // The second is off by 1e-4 in every row: renormalised, and counted.
+    let columns = [Text(label), some(&p[0], 0.0), some(&p[1], 1e-4), some(&p[2], 0.0)];
+    let schema = "optional binary label (STRING); required double p_a; required double p_b; required double p_c;";
+    let layout = Layout { group_rows: 7001, ..Layout::default() };
+    std::fs::write(&path, parquet_laid_out(schema, &columns, &layout)).unwrap();
 
     let columns = PredictionColumns::new("label");
     let memory = read_predictions(&path, &columns).unwrap();
@@ -313,8 +395,9 @@ fn a_file_is_refused_when_opened_as_in_memory() {
         let columns = [("label", Column::Texts(label)), ("p_a", Column::Numbers(&a)), ("p_b", Column::Numbers(&b))];
         write_table(&path, &columns).unwrap();
         let columns = PredictionColumns::new("label");
-        let message = ParquetPredictions::open(&path, &columns).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(message, read_predictions(&path, &columns).unwrap_err().to_string());
+        let message = chain(&ParquetPredictions::open(&path, &columns).map(|_| ()).unwrap_err());
+        assert_eq!(message, chain(&read_predictions(&path, &columns).unwrap_err()));
+        let message = message.replace(": cannot be used: ", ": ");
         message.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };
     assert!(opened(vec![None, None], [0.5, 0.5]).starts_with("none of the 2 rows has a label"));
@@ -326,7 +409,7 @@ fn a_file_is_refused_when_opened_as_in_memory() {
     write_table(&path, &[("label", Column::Texts(vec![Some("a"), None])), ("p_a", Column::Numbers(&[1.0, 1.0]))])
         .unwrap();
     let error = ParquetPredictions::open(&path, &PredictionColumns::new("label")).map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("only one class, `a`"), "{error}");
+    assert!(chain(&error).contains("only one class, `a`"), "{error}");
 }
 
 #[test]
@@ -347,34 +430,41 @@ fn a_file_that_changes_between_passes_is_noticed() {
 fn masking_keeps_types_and_other_columns() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in.parquet"), folder.path().join("out.parquet"));
-    let dictionary: DictionaryArray<Int32Type> = ["x", "y", "NA", "x"].into_iter().collect();
-    let list = ListArray::from_iter_primitive::<Int64Type, _, _>((0..4).map(|i| Some(vec![Some(i), None])));
-    let batch = RecordBatch::try_from_iter(vec![
-        ("label", Arc::new(dictionary) as ArrayRef),
-        ("list", Arc::new(list)),
-        ("view", Arc::new(StringViewArray::from(vec!["a", "b", "c", "d"]))),
-    ])
-    .unwrap();
-    let mut writer = ArrowWriter::try_new(File::create(&input).unwrap(), batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-    mask_labels(&input, &output, "label", &["NA".into()], Some("truth"), &[false, true, true, true]).unwrap();
+    let schema =
+        "required binary label (STRING); optional group list (LIST) { repeated group list { optional float element; } }
+        optional int64 time (TIMESTAMP(MILLIS,true));";
+    let list = || Lists((0..4).map(|i| Some(vec![Some(i as f32), None])).collect());
+    let columns = [Text(["x", "y", "NA", "x"].map(Some).to_vec()), list(), I64(vec![Some(1), None, Some(3), Some(4)])];
+    let layout = Layout { group_rows: 3, compression: Compression::ZSTD(ZstdLevel::default()), ..Layout::default() };
+    std::fs::write(&input, parquet_laid_out(schema, &columns, &layout)).unwrap();
+    let missing = ["NA".to_owned()];
+    mask_labels(&input, &output, "label", &missing, Some("truth"), &[false, true, true, true]).unwrap();
 
-    let open = |path: &Path| {
-        let file = File::open(path).unwrap();
-        let mut reader = parquet::arrow::arrow_reader::ParquetRecordBatchReader::try_new(file, 100).unwrap();
-        reader.next().unwrap().unwrap()
-    };
+    let open = |path: &Path| ParquetMetaDataReader::new().parse_and_finish(&File::open(path).unwrap()).unwrap();
     let (before, after) = (open(&input), open(&output));
-    assert_eq!(before.columns()[1..], after.columns()[1..3]);
-    assert_eq!(before.column(0), after.column(3));
-    assert_eq!(before.schema().field(0).data_type(), after.schema().field(0).data_type());
+    let columns = |file: &ParquetMetaData| file.file_metadata().schema_descr().columns().to_vec();
+    assert_eq!(columns(&before)[1..], columns(&after)[1..3]);
+    assert_eq!((after.num_row_groups(), after.file_metadata().num_rows()), (2, 4));
+    // The other columns are the same bytes, and still compressed.
+    let chunk = |path: &Path, file: &ParquetMetaData, group: usize, column: usize| {
+        let (start, len) = file.row_group(group).column(column).byte_range();
+        std::fs::read(path).unwrap()[start as usize..(start + len) as usize].to_vec()
+    };
+    for group in 0..2 {
+        for column in 1..3 {
+            assert_eq!(chunk(&input, &before, group, column), chunk(&output, &after, group, column));
+        }
+        assert_eq!(chunk(&input, &before, group, 0), chunk(&output, &after, group, 3));
+    }
     let labels = read_labels(&output, "label", &[]).unwrap();
     assert_eq!(
         (0..4).map(|i| labels.get(i).map(|class| labels.name(class))).collect::<Vec<_>>(),
         [None, Some("y"), None, Some("x")]
     );
     assert_eq!(read_labels(&output, "truth", &[]).unwrap().n_labelled(), 4);
+    // The copy can be masked again, its label now being one that may be missing.
+    mask_labels(&output, &output, "label", &[], None, &[true, false, true, true]).unwrap();
+    assert_eq!(read_labels(&output, "label", &[]).unwrap().n_labelled(), 1);
     let error = mask_labels(&input, &output, "label", &[], None, &[true]).unwrap_err().to_string();
     assert!(error.contains("the table has 4 rows, but 1 were expected"), "{error}");
 }

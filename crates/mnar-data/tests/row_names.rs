@@ -1,12 +1,15 @@
 //! The column that names the rows of a table: no feature, kept in its order, for training and for prediction.
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+mod common;
+
+use common::parquet::Values::{F64, I64, Text};
+use common::parquet::parquet;
+use mnar::Remedy;
 use mnar_data::{
     Dataset, Expected, Inputs, ReadOptions, RowNames, Split, TableEncoder, read_dataset, read_for_prediction,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 fn write(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = folder.path().join(name);
@@ -50,16 +53,13 @@ fn names_of_rows_are_kept_and_are_no_feature() {
 fn numbers_of_parquet_name_rows_as_they_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
-    let columns: [(&str, ArrayRef); 3] = [
-        ("id", Arc::new(Int64Array::from(vec![9_007_199_254_740_993, 2, 3]))),
-        ("a", Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]))),
-        ("y", Arc::new(StringArray::from(vec![Some("u"), None, Some("v")]))),
+    let columns = [
+        I64([9_007_199_254_740_993, 2, 3].map(Some).to_vec()),
+        F64([1.0, 2.0, 3.0].map(Some).to_vec()),
+        Text(vec![Some("u"), None, Some("v")]),
     ];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let file = std::fs::File::create(&path).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    let schema = "required int64 id; required double a; optional binary y (STRING);";
+    std::fs::write(&path, parquet(schema, &columns)).unwrap();
     let read = read_dataset(&path, &options("id")).unwrap();
     assert_eq!(read.row_names.as_ref().unwrap().names, ["9007199254740993", "2", "3"]);
     assert_eq!(named(&path, &encoder(&read), "id").unwrap().names, ["9007199254740993", "2", "3"]);
@@ -82,6 +82,7 @@ fn a_column_cannot_be_a_name_and_something_else() {
     assert!(read_dataset(&only, &options("id")).unwrap_err().to_string().contains("only.csv"));
     let array = folder.path().join("x.npy");
     std::fs::write(&array, b"\x93NUMPY").unwrap();
-    let error = read_dataset(&array, &options("id")).unwrap_err().to_string();
-    assert!(error.contains("leave out `--id`"), "{error}");
+    let error = read_dataset(&array, &options("id")).unwrap_err();
+    assert!(error.to_string().contains("only the rows of a table"), "{error}");
+    assert_eq!(error.remedies(), [Remedy::unset("id")]);
 }

@@ -1,6 +1,8 @@
 //! What tests of reading share; each test file is a program of its own and uses some of it.
 #![allow(clippy::unwrap_used, dead_code)]
 
+pub(crate) mod parquet;
+
 use mnar_data::{ColumnValues, Dataset, FeatureTable, Inputs, ReadOptions, read_dataset};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -20,9 +22,33 @@ pub(crate) fn labelled(label: &str) -> ReadOptions {
     ReadOptions { label: Some(label.into()), ..ReadOptions::default() }
 }
 
+/// An error and its causes, as a command prints them.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |message, cause| format!("{message}: {cause}"))
+}
+
+/// A file or folder of public data below the folder that `MNAR_DATA` names. A test whose data are asked for and not
+/// there fails; without `MNAR_DATA` it is skipped, and says so past the capture of the test harness.
+pub(crate) fn data(name: &str) -> Option<PathBuf> {
+    use std::io::Write;
+    match std::env::var_os("MNAR_DATA") {
+        Some(root) => {
+            let path = PathBuf::from(root).join(name);
+            assert!(path.exists(), "MNAR_DATA is set, but there is no {}", path.display());
+            Some(path)
+        }
+        None => {
+            // `eprintln!` would be captured, and seen by no one while the test passes.
+            let _ = writeln!(std::io::stderr(), "skipped: set MNAR_DATA to test with {name}");
+            None
+        }
+    }
+}
+
 /// The message without the folder, which differs from run to run.
 pub(crate) fn refused(path: &Path, options: &ReadOptions) -> String {
-    let message = read_dataset(path, options).unwrap_err().to_string();
+    let message = chain(&read_dataset(path, options).unwrap_err());
     let shown = path.display().to_string();
     message.replace(&format!("{shown}/"), "").replace(&format!("{}/", path.parent().unwrap().display()), "")
 }
@@ -55,7 +81,7 @@ pub(crate) fn npy_ordered(descr: &str, shape: &str, data: &[u8], column_major: &
 pub(crate) fn csv(text: &str, options: &ReadOptions) -> Result<Dataset, String> {
     let folder = folder();
     read_dataset(&file(&folder, "t.csv", text), options)
-        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+        .map_err(|error| chain(&error).replace(&format!("{}/", folder.path().display()), ""))
 }
 
 pub(crate) fn numbers(table: &FeatureTable, name: &str) -> Vec<f32> {
