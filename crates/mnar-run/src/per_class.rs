@@ -36,7 +36,7 @@ impl PerClass {
             Err(RunError::PerClass { option, what, example: format!("{}{more}", shown.join(",")) })
         };
         let mut items: Vec<(Option<&str>, Result<f64, String>)> = Vec::new();
-        let mut split = |text: &'_ str| -> Vec<String> {
+        let split = |text: &str| -> Vec<String> {
             match text.rsplit_once('=') {
                 Some((name, _)) if !name.contains('=') => vec![text.to_owned()],
                 _ => text.split(',').map(str::to_owned).collect(),
