@@ -22,6 +22,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        mnar_data::quiet_decoder_panics();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

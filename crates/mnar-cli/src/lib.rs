@@ -35,6 +35,7 @@ struct Typed(Vec<String>);
 /// rejects and `--fail-on-reject` is given, 2 if it could not run, 130 after Ctrl-C. Help and unknown arguments end the
 /// process, as clap does.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
+    mnar_data::quiet_decoder_panics();
     let words: Vec<OsString> = words.into_iter().collect();
     let typed = Typed(words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect());
     let cli = Cli::parse_from(words);

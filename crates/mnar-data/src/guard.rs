@@ -28,7 +28,6 @@ pub(crate) fn fenced<T>(
     damaged: impl FnOnce(String) -> DataError,
     step: impl FnOnce() -> Result<T, DataError>,
 ) -> Result<T, DataError> {
-    silence();
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(step));
     GUARDED.set(outer);
@@ -38,8 +37,10 @@ pub(crate) fn fenced<T>(
     })
 }
 
-/// Keeps the usual message and backtrace of panics inside the fence off the screen; all others are as before.
-fn silence() {
+/// Keeps the message and backtrace of panics that are turned into errors off the screen; all others are shown as before.
+///
+/// This replaces the panic hook of the process, so it is for programs to call, once, at their start; the library never does.
+pub fn quiet_decoder_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();

@@ -52,6 +52,7 @@ pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
 pub use error::{Cause, ColumnRole, DataError};
 pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
 pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels};
+pub use guard::quiet_decoder_panics;
 pub use images::{ImageShape, Images};
 pub use mask::mask_labels;
 pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};

@@ -1,4 +1,5 @@
 //! The report as text, JSON, page and figures.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 mod samples;
 

@@ -1,4 +1,5 @@
 //! The assembly line from evidence to findings.
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::analysis::{
     EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
