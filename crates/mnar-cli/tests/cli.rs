@@ -345,7 +345,7 @@ fn in_sample_predictions_are_noticed() {
     let table = write(&folder, "p.csv", text);
     let result = json(&["test", table.to_str().unwrap(), "--label", "y", "--format", "json"]);
     assert_eq!(result["in_sample"]["suspicious"], true);
-    assert!(result["warnings"][0].as_str().unwrap().contains("--fold"), "{result}");
+    assert!(result["warnings"][0].as_str().unwrap().contains("column of their folds"), "{result}");
 }
 
 #[test]
@@ -399,7 +399,9 @@ fn estimates_of_predictions_have_a_page() {
     assert_eq!((&report["phi"], &report["phi_ci95"]), (&plain["phi"], &plain["phi_ci95"]));
     let test = json(&["test", table.to_str().unwrap(), "--label", "y", "--format", "json"]);
     assert_eq!(report["p_value"], test["p_value"]);
-    assert_eq!((&report["interval"], &plain["interval"]["kind"]), (&"bootstrap".into(), &"bootstrap".into()));
+    assert_eq!(report["interval"], plain["interval"]);
+    assert_eq!(plain["interval"]["kind"], "bootstrap");
+    assert!(plain["sensitivity"].is_null() && report["sensitivity"].as_array().unwrap().len() == 9);
 }
 
 #[test]
@@ -423,6 +425,11 @@ fn a_closed_pipe_is_no_error() {
         program.display(),
         table.display()
     );
+    let output = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0", "{}", String::from_utf8_lossy(&output.stderr));
+    let run = folder.path().join("run");
+    mnar(&["demo", "--dataset", "breast-cancer", "-q", "--out", run.to_str().unwrap()]).assert().success();
+    let line = format!("'{}' report '{}' | true; echo ${{PIPESTATUS[0]}}", program.display(), run.display());
     let output = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0", "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -112,7 +112,7 @@ fn rows_keep_their_names() {
     let clash = ["fit", "clash.csv", "--label", "diagnosis", "--out", "run", "--id", "confidence"];
     let refused = mnar(folder.path()).args(clash).args(QUICK).assert().code(2);
     let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-    assert!(message.contains("predictions have a column of that name"), "{message}");
+    assert!(message.contains("collides with a column of the predictions"), "{message}");
     assert!(!folder.path().join("run").exists());
     mnar(folder.path()).args(fit).args(["--id", "patient"]).args(QUICK).assert().success();
     mnar(folder.path()).args(["predict", "run", "clinic.csv", "--id", "patient", "-o", "new.csv"]).assert().success();
@@ -163,6 +163,88 @@ fn from_a_table_to_a_model_and_predictions() {
     let again = mnar(folder.path()).args(["fit", "clinic.csv", "--label", "diagnosis"]).args(QUICK).assert().code(2);
     let message = String::from_utf8_lossy(&again.get_output().stderr).into_owned();
     assert!(message.contains("holds a finished run"), "{message}");
+}
+
+/// The settings that a run writes, given back, repeat it bit by bit: the model, the predictions and the findings.
+#[test]
+fn settings_given_back_repeat_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(400, 6)).unwrap();
+    let cases: [&[&str]; 4] = [
+        &["--replicates", "20"],
+        &["--method", "oracle", "--phi", "sick=0.6,healthy=0.1", "--replicates", "0", "--optimiser", "sgd"],
+        &[
+            "--method",
+            "label-shift",
+            "--clip-weights",
+            "5",
+            "--refresh",
+            "2",
+            "--cross-fit",
+            "network",
+            "--patience",
+            "2",
+        ],
+        &["--network", "linear", "--consistency", "entropy", "--threshold-rule", "phi", "--replicates", "0"],
+    ];
+    for (i, case) in cases.into_iter().enumerate() {
+        let (first, again) = (format!("first-{i}"), format!("again-{i}"));
+        let common = ["--label", "diagnosis", "--ignore", "site", "--epochs", "3", "--seed", "4", "--quiet"];
+        mnar(folder.path()).args(["fit", "clinic.csv", "--out", &first]).args(common).args(case).assert().success();
+        let settings = format!("{first}/settings.toml");
+        let repeat = ["fit", "clinic.csv", "--settings", &settings, "--out", &again, "--quiet"];
+        mnar(folder.path()).args(repeat).assert().success();
+        let read = |run: &str, name: &str| std::fs::read(folder.path().join(run).join(name)).unwrap();
+        for name in ["settings.toml", "predictions.csv", "model/weights.safetensors", "baseline/weights.safetensors"] {
+            assert!(read(&first, name) == read(&again, name), "{case:?}: {name}");
+        }
+        let found = |run: &str| {
+            let mut report: serde_json::Value = serde_json::from_slice(&read(run, "report.json")).unwrap();
+            let report = report.as_object_mut().unwrap();
+            ["created", "seconds", "command", "training"].map(|key| report.remove(key));
+            report.clone()
+        };
+        assert_eq!(found(&first), found(&again), "{case:?}");
+    }
+}
+
+/// Hints can be pasted even if a name has blanks and quotes in it.
+#[test]
+fn hints_can_be_pasted() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = clinic(300, 1).lines().skip(1).enumerate().map(|(i, line)| format!("P{i},{line}\n")).collect();
+    let table = format!("Individual ID,age,marker,ward,site,diagnosis\n{rows}");
+    std::fs::write(folder.path().join("t.csv"), table).unwrap();
+    let run = mnar(folder.path()).args(["fit", "t.csv", "--label", "diagnosis"]).args(QUICK).assert().code(2);
+    let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("hint: --ignore 'Individual ID'\n"), "{said}");
+    assert!(said.contains("hint: --id 'Individual ID'\n"), "{said}");
+    let pasted = ["fit", "t.csv", "--label", "diagnosis", "--ignore", "Individual ID"];
+    mnar(folder.path()).args(pasted).args(QUICK).assert().success();
+    let bad = mnar(folder.path()).args(pasted).env("MNAR_CHECKPOINT_SECONDS", "-1").assert().code(2);
+    let said = String::from_utf8(bad.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("MNAR_CHECKPOINT_SECONDS is `-1`"), "{said}");
+}
+
+/// Ctrl-C stops the bootstrap of a run, not only its training.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_bootstrap() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clinic.csv"), clinic(2000, 3)).unwrap();
+    let words = ["fit", "clinic.csv", "--label", "diagnosis", "--replicates", "1000000", "--out", "run"];
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("mnar"));
+    let child = command.current_dir(folder.path()).args(words).stderr(Stdio::piped()).spawn().unwrap();
+    while !folder.path().join("run/settings.toml").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("--resume"), "{said}");
 }
 
 /// The wish of everyone whose machine was ever restarted: ten kills, and the same weights to the last bit.
@@ -269,12 +351,12 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--network", "mnist-cnn"]), "mnist-cnn");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--method", "oracle"]), "--phi");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "learning rate");
-    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "no run to go on with");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "holds no run to resume");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "--features cuda");
     refused(path, &fit(&["not.npz"]), "not.npz");
     refused(path, &fit(&["images"]), "1.png");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--out", "one.csv/run"]), "one.csv/run");
-    refused(path, &["predict", "nowhere", "clinic.csv", "-o", "p.csv"], "no such run folder");
+    refused(path, &["predict", "nowhere", "clinic.csv", "-o", "p.csv"], "does not exist, so there is no run in it");
 }
 
 /// Labels that are all there, or are numbers, or truth values, are labels like others.
@@ -333,7 +415,7 @@ fn a_copy_of_the_label_is_refused() {
     std::fs::write(folder.path().join("leak.csv"), text.join("\n")).unwrap();
     let run = mnar(folder.path()).args(["fit", "leak.csv", "--label", "diagnosis"]).args(QUICK).assert().code(2);
     let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
-    assert!(said.contains("column `truth` is the label once more") && said.contains("--ignore truth"), "{said}");
+    assert!(said.contains("column `truth` duplicates the label") && said.contains("hint: --ignore truth\n"), "{said}");
     assert!(!folder.path().join("leak-run").exists());
     let ignoring = ["fit", "leak.csv", "--label", "diagnosis", "--ignore", "truth"];
     mnar(folder.path()).args(ignoring).args(QUICK).assert().success();

@@ -61,8 +61,11 @@ fn in_memory(
         None => settings.run(&evidence, terminal)?,
         Some(path) => {
             let origin = typed.origin(&args.table.table);
-            let (found, report) = estimate_report(&settings, &evidence, &origin, start, terminal)?;
+            let (mut found, report) = estimate_report(&settings, &evidence, &origin, start, terminal)?;
             AtomicFile::write_text(path, &report.to_html()?)?;
+            // What is printed does not depend on whether there is a report.
+            found.classifier = None;
+            found.sensitivity = found.sensitivity.filter(|_| !settings.sensitivity.is_empty());
             found
         }
     };
