@@ -201,7 +201,9 @@ fn settings_given_back_repeat_the_run() {
         let found = |run: &str| {
             let mut report: serde_json::Value = serde_json::from_slice(&read(run, "report.json")).unwrap();
             let report = report.as_object_mut().unwrap();
-            ["created", "seconds", "command", "training"].map(|key| report.remove(key));
+            for key in ["created", "seconds", "command", "training"] {
+                report.remove(key);
+            }
             report.clone()
         };
         assert_eq!(found(&first), found(&again), "{case:?}");

@@ -1,13 +1,14 @@
 //! The methods that are compared. Each turns a data set into a network and an estimated mechanism.
 
-use anyhow::{Context, Result, bail};
-use mnar::crossfit::FoldPlan;
+use anyhow::{Result, bail};
+use mnar::analysis::{EstimateSettings, Evidence, IntervalMethod};
+use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::progress::Stage;
 use mnar::{Labels, Phi};
 use mnar_train::consistency::Consistency;
-use mnar_train::crossfit::CrossFit;
-use mnar_train::mechanism::Method;
+use mnar_train::method::Method;
 use mnar_train::model::{Architecture, Network};
-use mnar_train::{Examples, Job, TrainSettings, device, train};
+use mnar_train::{Examples, Job, NetworkClassifier, TrainSettings, device, train};
 
 pub(crate) const ALL: [&str; 4] = ["complete-case", "pl", "ours", "ours-adjusted"];
 
@@ -26,23 +27,17 @@ pub(crate) struct Setting<'a> {
 pub(crate) struct Learnt {
     pub(crate) network: Network,
     pub(crate) temperature: f64,
-    pub(crate) phi: Vec<f64>,
+    pub(crate) phi: Phi,
 }
 
 pub(crate) fn learn(name: &str, setting: &Setting<'_>) -> Result<Learnt> {
-    let constant = vec![setting.labels.n_labelled() as f64 / setting.labels.len() as f64; setting.labels.n_classes()];
+    let constant = || Phi::constant(setting.labels.n_labelled(), setting.labels.len(), setting.labels.n_classes());
     match name {
-        "complete-case" => Ok(Learnt { phi: constant, ..run(setting, Method::CompleteCase, setting.fold_settings)? }),
-        "pl" => Ok(Learnt { phi: constant, ..run(setting, Method::Classical, setting.settings)? }),
-        "ours" => {
-            let phi = cross_fitted_phi(setting)?;
-            run(setting, Method::Given(phi.as_slice().to_vec()), setting.settings)
-        }
+        "complete-case" => Ok(Learnt { phi: constant()?, ..run(setting, Method::CompleteCase, setting.fold_settings)? }),
+        "pl" => Ok(Learnt { phi: constant()?, ..run(setting, Method::Classical, setting.settings)? }),
+        "ours" => run(setting, Method::Given(cross_fitted_phi(setting)?), setting.settings),
         // Instead of weights, the likelihood of a label given that the row is labelled.
-        "ours-adjusted" => {
-            let phi = cross_fitted_phi(setting)?;
-            run(setting, Method::Adjusted(phi.as_slice().to_vec()), setting.settings)
-        }
+        "ours-adjusted" => run(setting, Method::Adjusted(cross_fitted_phi(setting)?), setting.settings),
         other => bail!("there is no method `{other}`; the methods are {}", ALL.join(", ")),
     }
 }
@@ -51,32 +46,35 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
     let classes = setting.labels.n_classes();
     let network = setting.architecture.build(setting.examples.shape(), classes, settings.seed, &device::cpu())?;
     let job = Job {
+        stage: Stage::Debiased,
         examples: setting.examples,
         labels: setting.labels,
+        weights: None,
         method,
         consistency: setting.consistency,
         settings,
         targets: None,
         validation: None,
         checkpoint: None,
-        stop: None,
     };
-    let trained = train(network, &job, &mut ())?;
-    Ok(Learnt { network: trained.network, temperature: trained.temperature, phi: trained.mechanism.phi().to_vec() })
+    let trained = train(network, &job, &())?;
+    Ok(Learnt { network: trained.network, temperature: trained.temperature, phi: trained.mechanism.phi().clone() })
 }
 
 /// phi by label shift from cross-fitted, calibrated posteriors.
 fn cross_fitted_phi(setting: &Setting<'_>) -> Result<Phi> {
     let plan = FoldPlan::for_labels(setting.labels, 5, setting.settings.seed)?;
-    let folds = CrossFit {
+    let classifier = NetworkClassifier {
         architecture: setting.architecture,
         settings: setting.fold_settings,
         device: &device::cpu(),
-        beyond: None,
-        stop: None,
+        checkpoint: None,
     };
-    let fitted = folds.run(setting.examples, setting.labels, &plan, &|_| None, &mut ())?.context("stopped")?;
-    Ok(fitted.label_shift(setting.labels)?.estimate.phi)
+    let cross_fit = CrossFit { classifier: &classifier, x: setting.examples, seed: setting.fold_settings.seed };
+    let posteriors = cross_fit.run(setting.labels, &plan, None, &())?.posteriors;
+    let evidence = Evidence::predictions(&posteriors, setting.labels).cross_fitted(&plan);
+    let estimate = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+    Ok(estimate.run(&evidence, &())?.phi)
 }
 
 /// Accuracy and log-loss of a network.

@@ -94,7 +94,7 @@ fn one(set: &Complete, truth: &Phi, method: &str, seed: u64) -> Result<(Score, f
     let complete = Labels::allow_degenerate(set.y.iter().map(|&k| Some(Class::from(k))).collect(), names)?;
     let kept = mnar::simulate::mask(&complete, truth, seed)?;
     let labels = mnar::simulate::apply_mask(&complete, &kept)?;
-    let x = mnar::linear::Standardise::learn(set.x.view())?.apply(set.x.view());
+    let x = mnar::classify::Standardise::learn(set.x.view())?.apply(set.x.view());
     let examples = Examples::from_rows(x.view());
     let steps = (labels.n_labelled() / 64).max(1);
     let epochs = (1500 / steps).clamp(20, 300);
@@ -113,7 +113,7 @@ fn one(set: &Complete, truth: &Phi, method: &str, seed: u64) -> Result<(Score, f
     )?;
     // The whole population, labelled rows included: the risk is an expectation over all of them.
     let all: Vec<usize> = (0..set.y.len()).collect();
-    let error = Phi::new(learnt.phi.clone())?.normalised_mse(truth);
+    let error = learnt.phi.normalised_mse(truth);
     Ok((score(&learnt, &examples, &all, &set.y), error))
 }
 

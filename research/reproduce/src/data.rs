@@ -2,7 +2,7 @@
 
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Mask};
-use mnar::{Class, Labels};
+use mnar::{Class, ClassShares, Labels, Phi};
 use mnar_data::{Dataset, Images, Inputs, ReadOptions, Split, read_dataset};
 use mnar_train::{Encoding, Examples};
 use rand::seq::SliceRandom;
@@ -132,9 +132,9 @@ impl Source {
             let share = kept.iter().filter(|row| row.1).count() as f64 / kept.len() as f64;
             phi.fill(share);
         }
-        let mut counts = vec![0.0; k];
-        kept.iter().for_each(|&(row, _)| counts[self.train.1[row]] += 1.0);
-        let shares: Vec<f64> = counts.iter().map(|count| count / kept.len() as f64).collect();
+        let mut counts = vec![0; k];
+        kept.iter().for_each(|&(row, _)| counts[self.train.1[row]] += 1);
+        let shares = ClassShares::of_counts(&counts);
         let y = kept.iter().map(|&(row, shown)| shown.then(|| Class::from(self.train.1[row]))).collect();
         let rows: Vec<usize> = kept.iter().map(|&(row, _)| row).collect();
         let train = pick(&self.train.0, &rows)?;
@@ -144,7 +144,7 @@ impl Source {
         Ok(Masked {
             train: examples(train)?,
             labels: Labels::new(y, self.names.clone())?,
-            phi,
+            phi: Phi::new(phi)?,
             shares,
             validation: examples(validation)?,
             validation_classes,
@@ -158,7 +158,7 @@ impl Source {
     fn validation_rows(
         &self,
         experiment: &Experiment,
-        shares: &[f64],
+        shares: &ClassShares,
         left: &[usize],
         rng: &mut ChaCha8Rng,
     ) -> Result<(Images, Vec<usize>), ReproduceError> {
@@ -182,9 +182,9 @@ pub(crate) struct Masked {
     pub(crate) train: Examples,
     pub(crate) labels: Labels,
     /// The true mechanism.
-    pub(crate) phi: Vec<f64>,
+    pub(crate) phi: Phi,
     /// The true class shares.
-    pub(crate) shares: Vec<f64>,
+    pub(crate) shares: ClassShares,
     pub(crate) validation: Examples,
     pub(crate) validation_classes: Vec<usize>,
     pub(crate) test: Examples,

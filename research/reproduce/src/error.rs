@@ -33,6 +33,8 @@ pub enum ReproduceError {
         path: PathBuf,
         /// What is wrong with it.
         what: String,
+        /// The error of the parser, where there is one.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The data do not match the experiment.
     #[error("{}: {what}", path.display())]
@@ -50,7 +52,28 @@ pub enum ReproduceError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The caller cancelled. Finished runs are kept.
-    #[error("cancelled")]
-    Cancelled,
+}
+
+impl ReproduceError {
+    /// Whether the caller cancelled. Finished runs are kept.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Statistics(error) => matches!(error, mnar::Error::Cancelled),
+            Self::Training(error) => error.is_cancelled(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn bad_file(path: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self::BadFile { path: path.into(), what: what.into(), source: None }
+    }
+
+    /// Like [`Self::bad_file`], with the error of the parser.
+    pub(crate) fn unreadable(
+        path: impl Into<PathBuf>,
+        what: impl Into<String>,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::BadFile { path: path.into(), what: what.into(), source: Some(Box::new(source)) }
+    }
 }

@@ -4,7 +4,7 @@ use crate::error::ReproduceError;
 use crate::goals::Goal;
 use crate::method::Candidate;
 use mnar_train::augment::Augment;
-use mnar_train::consistency::{Consistency, FixMatch, PseudoLabels};
+use mnar_train::consistency::ConsistencyName;
 use mnar_train::model::Architecture;
 use mnar_train::{Criterion, InputShape, TrainSettings};
 use serde::{Deserialize, Serialize};
@@ -131,26 +131,6 @@ impl Counts {
     }
 }
 
-/// Name of a semi-supervised method.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConsistencyName {
-    /// Pseudo-labels.
-    PseudoLabels,
-    /// FixMatch.
-    Fixmatch,
-}
-
-impl ConsistencyName {
-    /// The method.
-    pub fn method(self) -> &'static dyn Consistency {
-        match self {
-            Self::PseudoLabels => &PseudoLabels,
-            Self::Fixmatch => &FixMatch,
-        }
-    }
-}
-
 /// Name of an augmentation of the training images.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -239,14 +219,14 @@ impl Experiment {
     }
 
     fn parse(name: &str, text: &str, path: &Path) -> Result<Self, ReproduceError> {
-        let mut experiment: Self = toml::from_str(text)
-            .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        let mut experiment: Self =
+            toml::from_str(text).map_err(|error| ReproduceError::unreadable(path, "is not an experiment", error))?;
         experiment.name = name.to_owned();
         experiment.train.check()?;
         experiment.folds.check()?;
         let of_goals = || experiment.goals.iter().find_map(Goal::fault).map(str::to_owned);
         if let Some(what) = experiment.mask.fault().or_else(of_goals) {
-            return Err(ReproduceError::BadFile { path: path.to_owned(), what });
+            return Err(ReproduceError::bad_file(path, what));
         }
         Ok(experiment)
     }
@@ -284,7 +264,7 @@ impl Experiment {
         } else {
             return Ok(());
         };
-        Err(ReproduceError::BadFile { path: self.name.clone().into(), what })
+        Err(ReproduceError::bad_file(&self.name, what))
     }
 }
 

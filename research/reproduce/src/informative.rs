@@ -5,17 +5,15 @@ use crate::data::{Labelling, Source};
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
 use crate::method::Setting;
-use crate::run::{Overrides, RunProgress, read, read_all, write};
-use mnar::Solver;
+use crate::run::{Overrides, read, read_all, write};
+use crate::watch::{RunEvent, Watch};
 use mnar::test::{PermutationTest, chi_square_p, likelihood_ratio};
-use mnar::{PosteriorKind, Posteriors, Sample};
-use mnar_train::crossfit::score;
-use mnar_train::mechanism::Method;
-use mnar_train::{Observer, TrainSettings};
+use mnar::{PosteriorKind, Posteriors, Sample, Solver};
+use mnar_train::method::Method;
+use mnar_train::{TrainSettings, score};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Test results of one draw of labels.
@@ -63,14 +61,13 @@ impl From<mnar::test::TestResult> for TestValue {
 /// `out`, and is not repeated where that exists.
 ///
 /// # Errors
-/// [`ReproduceError::Cancelled`] once `stop` is set; the same call then continues with the draws that are missing.
+/// If the caller cancels ([`ReproduceError::is_cancelled`]), the same call continues with the draws that are missing.
 pub fn run_tests(
     experiment: &Experiment,
     overrides: &Overrides,
     data: &Path,
     out: &Path,
-    stop: &AtomicBool,
-    progress: &mut dyn RunProgress,
+    watch: &Watch<'_>,
 ) -> Result<Vec<TestDraw>, ReproduceError> {
     let draws = overrides.seeds.unwrap_or(TEST_DRAWS);
     let device = overrides.device();
@@ -90,7 +87,8 @@ pub fn run_tests(
             let draw = match read::<TestDraw>(&path)?.filter(same) {
                 Some(draw) => draw,
                 None => {
-                    progress.run_begins(labelling.title(), seed, tested.len(), 2 * draws as usize);
+                    let (what, of) = (labelling.title(), 2 * draws as usize);
+                    (watch.on_run)(RunEvent::Begins { what, seed, done: tested.len(), of });
                     let setting = Setting {
                         experiment,
                         masked: &masked,
@@ -98,15 +96,15 @@ pub fn run_tests(
                         folds: &folds,
                         protocol: Protocol::Real,
                         device: &device,
-                        stop,
+                        progress: watch.progress,
                         cross_fitted: OnceCell::new(),
                     };
-                    let draw = test(&setting, labelling, progress)?;
+                    let draw = test(&setting, labelling)?;
                     write(&path, &draw)?;
                     draw
                 }
             };
-            progress.run_ended(&draw.line());
+            (watch.on_run)(RunEvent::Ended { line: &draw.line() });
             tested.push(draw);
         }
     }
@@ -126,11 +124,11 @@ impl TestDraw {
     }
 }
 
-fn test(setting: &Setting<'_>, labelling: Labelling, observer: &mut dyn Observer) -> Result<TestDraw, ReproduceError> {
+fn test(setting: &Setting<'_>, labelling: Labelling) -> Result<TestDraw, ReproduceError> {
     let start = Instant::now();
     let labels = &setting.masked.labels;
-    let alternative = setting.plain(Method::Likelihood, observer)?;
-    let null = setting.plain(Method::CompleteCase, observer)?;
+    let alternative = setting.plain(Method::Likelihood)?;
+    let null = setting.plain(Method::CompleteCase)?;
     let posteriors = |network| score(network, &setting.masked.train, 1.0, PosteriorKind::Population);
     let (alternative, null) = (posteriors(&alternative)?, posteriors(&null)?);
     let one_network = likelihood_ratio(&Sample::new(&alternative, labels)?, &Solver::default())?;
@@ -140,10 +138,10 @@ fn test(setting: &Setting<'_>, labelling: Labelling, observer: &mut dyn Observer
     };
     let statistic = one_network.statistic + 2.0 * (of_labels(&alternative) - of_labels(&null));
     let ratio = TestValue { statistic, p_value: chi_square_p(statistic, labels.n_classes() - 1) };
-    let (raw, plan) = setting.fold_posteriors(observer)?;
+    let (folds, plan) = setting.fit_folds()?;
     let seed = setting.settings.seed;
     let permutation =
-        PermutationTest { seed, ..Default::default() }.run(&Sample::new(&raw.posteriors, labels)?, &plan)?;
+        PermutationTest { seed, ..Default::default() }.run(&Sample::new(&folds.posteriors, labels)?, &plan)?;
     Ok(TestDraw {
         experiment: setting.experiment.name.clone(),
         labelling,

@@ -14,6 +14,7 @@ mod method;
 mod page;
 mod run;
 mod summary;
+mod watch;
 
 pub use data::Labelling;
 pub use error::ReproduceError;
@@ -23,5 +24,6 @@ pub use goals::{Goal, Measure, Target, Verdict, Which};
 pub use informative::{TestDraw, TestValue, run_tests, test_draws, test_table};
 pub use method::Candidate;
 pub use page::{draw_all, page};
-pub use run::{Outcome, Overrides, RunProgress, results, run};
+pub use run::{Outcome, Overrides, results, run};
 pub use summary::{Spread, Summary, short_table, summarise, table};
+pub use watch::{RunEvent, Watch};

@@ -4,15 +4,14 @@ use crate::data::{Labelling, Masked, Source};
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
 use crate::method::{Candidate, Learnt, Setting};
-use mnar::Phi;
+use crate::watch::{RunEvent, Watch};
 use mnar_data::AtomicFile;
 use mnar_train::device::Device;
-use mnar_train::{Observer, TrainSettings, device, weighted_scores};
+use mnar_train::{TrainSettings, device, weighted_scores};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// The result of one method with one seed.
@@ -82,14 +81,6 @@ impl Overrides {
     }
 }
 
-/// Progress through the runs of an experiment, and within each run as an [`Observer`] of training.
-pub trait RunProgress: Observer {
-    /// A run, of a method or of a way of labelling, begins; `done` of `of` runs are complete.
-    fn run_begins(&mut self, what: &str, seed: u64, done: usize, of: usize);
-    /// A run is complete, whether now or in an earlier call; `line` summarises its result.
-    fn run_ended(&mut self, line: &str);
-}
-
 impl Outcome {
     fn line(&self) -> String {
         format!(
@@ -107,15 +98,14 @@ impl Outcome {
 /// Runs every method with every seed, and keeps the results below `out`.
 ///
 /// # Errors
-/// [`ReproduceError::Cancelled`] once `stop` is set; the same call then continues with the runs that are missing.
+/// If the caller cancels ([`ReproduceError::is_cancelled`]), the same call continues with the runs that are missing.
 pub fn run(
     experiment: &Experiment,
     overrides: &Overrides,
     protocol: Protocol,
     data: &Path,
     out: &Path,
-    stop: &AtomicBool,
-    progress: &mut dyn RunProgress,
+    watch: &Watch<'_>,
 ) -> Result<Vec<Outcome>, ReproduceError> {
     let methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
     let seeds = overrides.seeds.unwrap_or(experiment.seeds);
@@ -136,7 +126,7 @@ pub fn run(
             folds: &folds,
             protocol,
             device: &device,
-            stop,
+            progress: watch.progress,
             cross_fitted: OnceCell::new(),
         };
         for &method in &methods {
@@ -147,16 +137,16 @@ pub fn run(
             let outcome = match read::<Outcome>(&path)?.filter(same) {
                 Some(outcome) => outcome,
                 None => {
-                    progress.run_begins(method.title(), seed, outcomes.len(), of);
+                    (watch.on_run)(RunEvent::Begins { what: method.title(), seed, done: outcomes.len(), of });
                     let start = Instant::now();
-                    let learnt = setting.learn(method, progress)?;
+                    let learnt = setting.learn(method)?;
                     let outcome =
                         outcome(&setting, method, &learnt, start.elapsed().as_secs_f64() + learnt.seconds_before)?;
                     write(&path, &outcome)?;
                     outcome
                 }
             };
-            progress.run_ended(&outcome.line());
+            (watch.on_run)(RunEvent::Ended { line: &outcome.line() });
             outcomes.push(outcome);
         }
     }
@@ -176,12 +166,12 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
         accuracy,
         log_loss,
         accuracy_per_class,
-        phi_error: Phi::new(learnt.phi.clone())?.normalised_mse(&Phi::new(masked.phi.clone())?),
-        phi: learnt.phi.clone(),
+        phi_error: learnt.phi.normalised_mse(&masked.phi),
+        phi: learnt.phi.as_slice().to_vec(),
         phi_ci95: learnt.phi_ci95.clone(),
-        true_phi: masked.phi.clone(),
+        true_phi: masked.phi.as_slice().to_vec(),
         rows: masked.shares.iter().map(|share| (share * n).round() as usize).collect(),
-        shares: masked.shares.clone(),
+        shares: masked.shares.as_slice().to_vec(),
         labelled: counts,
         chosen_epoch: learnt.chosen_epoch,
         seconds,
@@ -226,9 +216,8 @@ pub(crate) fn read_all<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, Rep
 
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ReproduceError> {
     match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| ReproduceError::BadFile {
-            path: path.to_owned(),
-            what: format!("{error}; remove the file to run it again"),
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
+            ReproduceError::unreadable(path, "is not a result of this program; remove it to run it again", error)
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ReproduceError::Io { path: path.to_owned(), source }),
@@ -237,6 +226,6 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Reprod
 
 pub(crate) fn write<T: Serialize>(path: &Path, outcome: &T) -> Result<(), ReproduceError> {
     let text = serde_json::to_string_pretty(outcome)
-        .map_err(|error| ReproduceError::BadFile { path: path.to_owned(), what: error.to_string() })?;
+        .map_err(|error| ReproduceError::unreadable(path, "cannot hold this result", error))?;
     Ok(AtomicFile::write_text(path, &format!("{text}\n"))?)
 }

@@ -1,15 +1,15 @@
 //! How close is the estimated phi to the truth on MNIST, in the paper's settings S1 and S2?
 
 use crate::draws::mean_and_sd;
+use crate::fit::{FOLDS, REGRESSION, cross_fit, default_estimate};
 use crate::worlds::Mnist;
 use anyhow::{Context, Result, ensure};
+use mnar::analysis::{Calibrate, EstimateSettings, Evidence, Method};
 use mnar::calibrate::{Calibration, Shrinkage};
-use mnar::estimate::{ConfusionInversion, LabelShift};
-use mnar::pipeline::Pipeline;
-use mnar::{Class, Estimator, Labels, Phi, Posteriors, Sample};
+use mnar::{Class, Labels, Phi, Sample};
 use ndarray::Array2;
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -40,7 +40,7 @@ pub(crate) struct Estimate {
     pub(crate) normalised_mse: Vec<f64>,
     pub(crate) mean: f64,
     pub(crate) sd: Option<f64>,
-    /// Seconds in addition to the cross-fit, averaged over seeds.
+    /// Seconds of the estimate and its checks, in addition to the cross-fit, averaged over seeds.
     pub(crate) seconds: f64,
     /// Estimated phi, averaged over seeds.
     pub(crate) mean_phi: Vec<f64>,
@@ -64,18 +64,11 @@ fn setting(mnist: &Mnist, name: &str, paper: f64, target: f64, seeds: usize) -> 
         let mut rng = ChaCha8Rng::seed_from_u64(8_000_000 + seed);
         let (x, labels, truth) = draw(mnist, name, &mut rng)?;
         let start = Instant::now();
-        let raw = Pipeline {
-            regression: crate::size::REGRESSION,
-            calibration: None,
-            seed: rand::RngExt::random(&mut rng),
-            ..Pipeline::default()
-        }
-        .run(x.view(), &labels)?
-        .raw;
+        let evidence = cross_fit(&x, &labels, &REGRESSION, FOLDS, rng.random())?;
         cross_fit_seconds.push(start.elapsed().as_secs_f64());
         for (method, outcomes) in outcomes.iter_mut().enumerate() {
             let start = Instant::now();
-            let phi = estimate(method, &raw, &labels)?;
+            let phi = estimate(method, &evidence)?;
             let mse = phi.normalised_mse(&truth);
             eprintln!("accuracy, {name}, seed {seed}, {}: {mse:.5}", METHODS[method]);
             outcomes.push((phi, mse, start.elapsed().as_secs_f64()));
@@ -113,17 +106,22 @@ fn setting(mnist: &Mnist, name: &str, paper: f64, target: f64, seeds: usize) -> 
     })
 }
 
-/// What [`Pipeline`] does after cross-fitting, for one of [`METHODS`].
-fn estimate(method: usize, raw: &Posteriors, labels: &Labels) -> Result<Phi> {
-    let sample = Sample::new(raw, labels)?;
-    let shrinkage = match method {
-        0 => Shrinkage::Learnt,
-        1 => return Ok(LabelShift::default().estimate(&sample)?.phi),
-        2 => Shrinkage::Fixed { bias: 0.0, temperature: 0.0 },
-        _ => return Ok(ConfusionInversion.estimate(&sample)?.phi),
+/// Estimates phi by one of [`METHODS`].
+fn estimate(method: usize, evidence: &Evidence<'_>) -> Result<Phi> {
+    let uncalibrated = EstimateSettings { calibrate: Calibrate::None, ..default_estimate() };
+    let found = match method {
+        0 => default_estimate().run(evidence, &())?,
+        1 => uncalibrated.run(evidence, &())?,
+        2 => {
+            let shrinkage = Shrinkage::Fixed { bias: 0.0, temperature: 0.0 };
+            let calibration = Calibration { shrinkage, ..Calibration::default() };
+            let calibration = calibration.fit(&Sample::new(&evidence.posteriors, evidence.labels)?)?;
+            let calibrated = calibration.apply(&evidence.posteriors)?;
+            uncalibrated.run(&Evidence::predictions(&calibrated, evidence.labels).cross_fitted(&evidence.plan), &())?
+        }
+        _ => EstimateSettings { method: Method::Confusion, ..uncalibrated }.run(evidence, &())?,
     };
-    let calibrated = Calibration { shrinkage, ..Calibration::default() }.fit(&sample)?.apply(raw)?;
-    Ok(LabelShift::default().estimate(&Sample::new(&calibrated, labels)?)?.phi)
+    Ok(found.phi)
 }
 
 /// Draws the rows of a setting: pixels from 0 to 1, the labels that are kept, and the true phi.

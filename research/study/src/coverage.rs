@@ -1,16 +1,18 @@
 //! Do 95% intervals cover phi 95% of the time when everything is learnt from a few hundred labels?
 
 use crate::draws::{Failed, Share, mean_and_sd, run};
+use crate::fit::{FOLDS, cross_fit, default_estimate};
 use crate::worlds::{self, PRIOR, World};
 use anyhow::{Context, Result};
-use mnar::crossfit::FoldPlan;
+use mnar::analysis::CONFIDENCE;
+use mnar::calibrate::Calibration;
+use mnar::classify::SoftmaxRegression;
+use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::estimate::LabelShift;
 use mnar::interval::Bootstrap;
-use mnar::pipeline::Pipeline;
-use mnar::{Estimator, Sample};
+use mnar::{Estimator, Labels, PhiEstimate, Sample};
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
-
-const LEVEL: f64 = 0.95;
 
 /// Results for one number of labels.
 #[derive(Serialize, Deserialize)]
@@ -75,32 +77,30 @@ pub(crate) fn study(draws: usize, replicates: usize) -> Result<Vec<Setting>> {
 
 fn setting(labels: usize, base: u64, target: [f64; 2], draws: usize, replicates: usize) -> Result<Setting> {
     let phi = worlds::skewed_phi(labels as f64)?;
-    let pipeline = Pipeline::default();
+    let regression = SoftmaxRegression::default();
     let drawn = run(&format!("coverage, {labels} labels"), base, draws, |seeds| {
         let rows = World::Gaussians.draw(seeds.data);
         let labels = worlds::self_masked(&rows, &phi, seeds.mask)?;
-        let x = rows.x.view();
-        let run_on = |folds: u64, weights: Option<&[f64]>| {
-            pipeline.run_on(x, &labels, FoldPlan::for_labels(&labels, pipeline.folds, folds)?, weights)
-        };
-        let estimate = run_on(seeds.folds, None)?.estimate;
+        let evidence = cross_fit(&rows.x, &labels, &regression, FOLDS, seeds.folds)?;
+        let found = default_estimate().run(&evidence, &())?;
         let bootstrap = Bootstrap { replicates, seed: seeds.resample };
-        let replicates = bootstrap.run(labels.len(), |weights, replicate| {
-            Ok(run_on(seeds.other_folds.wrapping_add(replicate), Some(weights))?.estimate)
+        let replicates = bootstrap.run(labels.len(), &(), |weights, replicate| {
+            let plan = FoldPlan::for_labels(&labels, FOLDS, seeds.other_folds.wrapping_add(replicate))?;
+            refit(&CrossFit { classifier: &regression, x: &rows.x, seed: 0 }, &labels, &plan, weights)
         })?;
         let truth = worlds::true_labelled_posteriors(&rows.x, &phi)?;
         let oracle = LabelShift::default().estimate(&Sample::new(&truth, &labels)?)?;
         let none = "the estimate has no covariance";
         Ok(Outcome {
             intervals: [
-                replicates.phi_intervals(estimate.phi.as_slice(), LEVEL),
-                replicates.phi_percentiles(LEVEL),
-                estimate.conf_int(LEVEL).context(none)?,
-                oracle.conf_int(LEVEL).context(none)?,
-                replicates.prevalence_intervals(&estimate.prevalence, LEVEL),
-                estimate.prevalence_conf_int(LEVEL).context(none)?,
+                replicates.phi_intervals(&found.phi, CONFIDENCE),
+                replicates.phi_percentiles(CONFIDENCE),
+                found.phi_ci95.context(none)?,
+                oracle.conf_int(CONFIDENCE).context(none)?,
+                replicates.prevalence_intervals(&found.prevalence, CONFIDENCE),
+                found.prevalence_ci95.context(none)?,
             ],
-            phi: estimate.phi.as_slice().to_vec(),
+            phi: found.phi.into(),
             failed_replicates: replicates.failed,
         })
     })?;
@@ -127,6 +127,20 @@ fn setting(labels: usize, base: u64, target: [f64; 2], draws: usize, replicates:
             .collect(),
         phi: phi.as_slice().to_vec(),
     })
+}
+
+/// The default estimate of a bootstrap replicate, in which every row counts `weights[i]` times.
+///
+/// The bootstrap of [`mnar::analysis`] does the same, but draws weights and folds from one seed and keeps no percentiles.
+fn refit(
+    cross_fit: &CrossFit<'_, Array2<f64>>,
+    labels: &Labels,
+    plan: &FoldPlan,
+    weights: &[f64],
+) -> Result<PhiEstimate, mnar::Error> {
+    let raw = cross_fit.run(labels, plan, Some(weights), &())?.posteriors;
+    let calibrated = Calibration::default().fit(&Sample::new(&raw, labels)?.weighted(weights)?)?.apply(&raw)?;
+    LabelShift::default().estimate(&Sample::new(&calibrated, labels)?.weighted(weights)?)
 }
 
 fn coverage(kind: usize, outcomes: &[Outcome], truth: &[f64]) -> Coverage {

@@ -6,6 +6,7 @@
 mod accuracy;
 mod coverage;
 mod draws;
+mod fit;
 mod page;
 #[cfg(test)]
 mod real_data;

@@ -1,11 +1,10 @@
 //! The self-masking check: silent where only the class decides, and a warning where easy rows are labelled more often.
 
 use crate::draws::{Failed, Share, run};
-use crate::size::{REGRESSION, in_sample};
+use crate::fit::{FOLDS, REGRESSION, cross_fit, default_estimate};
+use crate::size::in_sample;
 use crate::worlds::{self, PRIOR, World, complete};
-use anyhow::Result;
-use mnar::crossfit::{FoldPlan, cross_fit};
-use mnar::pipeline::Pipeline;
+use anyhow::{Context, Result};
 use mnar::test::{in_sample_check, self_masking_check};
 use mnar::{Phi, Sample};
 use mnar_data::FullyLabelled;
@@ -19,7 +18,7 @@ pub(crate) struct Setting {
     pub(crate) mean_labels: f64,
     pub(crate) draws: usize,
     pub(crate) failed: Failed,
-    /// How often the check has p <= 5% on cross-fitted, calibrated posteriors, as in the pipeline.
+    /// How often the check has p <= 5% on cross-fitted posteriors, calibrated as for an estimate.
     pub(crate) check: Share,
     /// The same on cross-fitted posteriors without calibration.
     pub(crate) check_uncalibrated: Share,
@@ -70,9 +69,8 @@ pub(crate) fn gaussians(draws: usize) -> Result<Vec<Setting>> {
 pub(crate) fn optdigits(world: &World, draws: usize) -> Result<Vec<Setting>> {
     let rows = world.draw(0);
     let labels = complete(&rows)?;
-    let plan = FoldPlan::for_labels(&labels, 5, 0)?;
-    let posteriors = cross_fit(rows.x.view(), &labels, &plan, &REGRESSION, None)?;
-    let ease: Vec<f64> = rows.y.iter().enumerate().map(|(i, y)| posteriors.column(y.index())[i]).collect();
+    let fitted = cross_fit(&rows.x, &labels, &REGRESSION, FOLDS, 0)?;
+    let ease: Vec<f64> = rows.y.iter().enumerate().map(|(i, y)| fitted.posteriors.column(y.index())[i]).collect();
     let phi = worlds::digit_phi()?;
     let mut settings = Vec::new();
     for (times, base) in [(1.0, 6_000_000), (3.0, 7_000_000)] {
@@ -112,11 +110,12 @@ fn setting(
         } else {
             worlds::self_masked(&rows, phi, seeds.mask)?
         };
-        let fit = Pipeline { regression: REGRESSION, seed: seeds.folds, ..Pipeline::default() }
-            .run(rows.x.view(), &labels)?;
+        let evidence = cross_fit(&rows.x, &labels, &REGRESSION, FOLDS, seeds.folds)?;
+        let found = default_estimate().run(&evidence, &())?;
+        let calibrated = found.calibrated.context("the estimate calibrates")?;
         let memorised = in_sample(&rows, &labels)?;
-        let calibrated = Sample::new(&fit.posteriors, &labels)?;
-        let raw = Sample::new(&fit.raw, &labels)?;
+        let calibrated = Sample::new(&calibrated, &labels)?;
+        let raw = Sample::new(&evidence.posteriors, &labels)?;
         let check = self_masking_check(&calibrated)?;
         Ok(Outcome {
             labels: labels.n_labelled(),

@@ -1,11 +1,10 @@
 //! Does a test reject a true MCAR hypothesis as often as its level says, and how often does it reject a false one?
 
 use crate::draws::{Failed, Seeds, Share, run};
+use crate::fit::{FOLDS, REGRESSION, cross_fit};
 use crate::worlds::{self, World};
 use anyhow::{Context, Result};
-use mnar::crossfit::{FoldPlan, cross_fit};
 use mnar::estimate::LabelShift;
-use mnar::linear::SoftmaxRegression;
 use mnar::test::{BootstrapTest, PermutationTest, likelihood_ratio};
 use mnar::{Class, Estimator, Labels, Phi, PosteriorKind, Posteriors, Sample, Solver};
 use mnar_data::FullyLabelled;
@@ -37,10 +36,8 @@ pub(crate) struct Rejections {
     pub(crate) target: Option<[f64; 2]>,
 }
 
-const FOLDS: usize = 5;
 const PERMUTATIONS: usize = 999;
 const REPLICATES: usize = 99;
-pub(crate) const REGRESSION: SoftmaxRegression = SoftmaxRegression { l2: 1.0, tolerance: 1e-5, max_iterations: 100 };
 
 /// Names of the tests, in the order of [`p_values`].
 const TESTS: [&str; 6] = [
@@ -126,15 +123,13 @@ fn rejections(test: &str, p: Vec<f64>, target: Option<[f64; 2]>) -> Rejections {
 
 fn p_values(rows: &FullyLabelled, labels: &Labels, seeds: &Seeds) -> Result<[f64; TESTS.len()]> {
     let permutation = PermutationTest { permutations: PERMUTATIONS, seed: seeds.resample };
-    let five = FoldPlan::for_labels(labels, FOLDS, seeds.folds)?;
-    let cross_fitted = cross_fit(rows.x.view(), labels, &five, &REGRESSION, None)?;
-    let sample = Sample::new(&cross_fitted, labels)?;
-    let two = FoldPlan::for_labels(labels, 2, seeds.other_folds)?;
-    let halves = cross_fit(rows.x.view(), labels, &two, &REGRESSION, None)?;
+    let fifths = cross_fit(&rows.x, labels, &REGRESSION, FOLDS, seeds.folds)?;
+    let sample = Sample::new(&fifths.posteriors, labels)?;
+    let halves = cross_fit(&rows.x, labels, &REGRESSION, 2, seeds.other_folds)?;
     let in_sample = in_sample(rows, labels)?;
     Ok([
-        permutation.run(&sample, &five)?.p_value,
-        permutation.run(&Sample::new(&halves, labels)?, &two)?.p_value,
+        permutation.run(&sample, &fifths.plan)?.p_value,
+        permutation.run(&Sample::new(&halves.posteriors, labels)?, &halves.plan)?.p_value,
         likelihood_ratio(&sample, &Solver::default())?.p_value,
         label_shift_ratio(&sample)?,
         label_shift_ratio(&Sample::new(&in_sample, labels)?)?,
@@ -144,9 +139,9 @@ fn p_values(rows: &FullyLabelled, labels: &Labels, seeds: &Seeds) -> Result<[f64
 
 fn bootstrap_p_values(rows: &FullyLabelled, labels: &Labels, seeds: &Seeds) -> Result<[f64; 2]> {
     let test = BootstrapTest { replicates: REPLICATES, seed: seeds.resample, ..BootstrapTest::default() };
-    let tests = test.run(labels, |labels, replicate| {
-        let plan = FoldPlan::for_labels(labels, FOLDS, seeds.folds.wrapping_add(replicate))?;
-        cross_fit(rows.x.view(), labels, &plan, &REGRESSION, None)
+    let tests = test.run(labels, &(), |labels, replicate| {
+        let fitted = cross_fit(&rows.x, labels, &REGRESSION, FOLDS, seeds.folds.wrapping_add(replicate))?;
+        Ok(fitted.posteriors.into_owned())
     })?;
     Ok([tests.likelihood_ratio.p_value, tests.moments.p_value])
 }
