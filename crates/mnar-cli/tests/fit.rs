@@ -354,7 +354,7 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--method", "oracle"]), "--phi");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "learning rate");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "holds no run to resume");
-    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "--features cuda");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "this build has no cuda");
     refused(path, &fit(&["not.npz"]), "not.npz");
     refused(path, &fit(&["images"]), "1.png");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--out", "one.csv/run"]), "one.csv/run");

@@ -97,7 +97,7 @@ pub fn run_tests(
                         protocol: Protocol::Real,
                         device: &device,
                         progress: watch.progress,
-                        cross_fitted: OnceCell::new(),
+                        shifted: OnceCell::new(),
                     };
                     let draw = test(&setting, labelling)?;
                     write(&path, &draw)?;

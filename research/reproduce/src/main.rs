@@ -10,12 +10,11 @@ use args::{Args, DeviceName, ProtocolName};
 use clap::Parser;
 use mnar_data::AtomicFile;
 use mnar_train::device::{self, Device};
-use reproduce::{Candidate, Experiment, Overrides, Protocol, ReproduceError, Summary, Verdict};
+use reproduce::{Candidate, Experiment, Overrides, Protocol, ReproduceError, Summary, Verdict, Watch};
 use reproduce::{draw_all, page, results, run_tests, short_table, summarise, test_table, write_figures};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 use terminal::{Terminal, print, stop_on_ctrl_c, text_table};
 
 /// Training frees and takes the same large buffers at every step: an allocator that keeps them saves a page fault every
@@ -29,7 +28,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // `reproduce ... | head` closes the pipe early, which is not a failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
+        Err(error) if error.downcast_ref().is_some_and(ReproduceError::is_cancelled) => {
             eprintln!("stopped; finished runs are kept in {}.\nRun the same command to continue.", args.out.display());
             // What a shell reports for a program that Ctrl-C ended.
             ExitCode::from(130)
@@ -52,11 +51,11 @@ fn run(args: &Args) -> Result<()> {
         let methods = args.methods.as_ref().map(|names| candidates(names)).transpose()?;
         let device = Some(device(args.device)?);
         let overrides = Overrides { methods, seeds: args.seeds, epochs: args.epochs, device };
-        let stop = stop_on_ctrl_c()?;
+        let terminal = Terminal::new(args.quiet, stop_on_ctrl_c()?);
         if args.test {
-            return tests(args, &experiment, &overrides, data, &stop);
+            return tests(args, &experiment, &overrides, data, &terminal);
         }
-        methods_table(args, &experiment, &overrides, data, &stop)?;
+        methods_table(args, &experiment, &overrides, data, &terminal)?;
     }
     if let Some(path) = &args.page {
         AtomicFile::write_text(path, &page(&args.out)?)?;
@@ -72,15 +71,16 @@ fn methods_table(
     experiment: &Experiment,
     overrides: &Overrides,
     data: &Path,
-    stop: &AtomicBool,
+    terminal: &Terminal,
 ) -> Result<()> {
     let protocol = match args.protocol {
         ProtocolName::Paper => Protocol::Paper,
         ProtocolName::Real => Protocol::Real,
     };
-    let mut terminal = Terminal::new(args.quiet);
-    let outcomes = reproduce::run(experiment, overrides, protocol, data, &args.out, stop, &mut terminal)?;
+    let watch = Watch { progress: terminal, on_run: &|event| terminal.show(event) };
+    let outcomes = reproduce::run(experiment, overrides, protocol, data, &args.out, &watch);
     terminal.clear();
+    let outcomes = outcomes?;
     let folder = args.out.join(&experiment.name).join(protocol.name());
     let summaries = summarise(&outcomes);
     let seeds = summaries.iter().map(|summary| summary.seeds).max().unwrap_or(0);
@@ -101,11 +101,11 @@ fn methods_table(
 }
 
 /// Tests whether labels are informative, and prints how often each test rejects.
-fn tests(args: &Args, experiment: &Experiment, overrides: &Overrides, data: &Path, stop: &AtomicBool) -> Result<()> {
-    let mut terminal = Terminal::new(args.quiet);
-    let draws = run_tests(experiment, overrides, data, &args.out, stop, &mut terminal)?;
+fn tests(args: &Args, experiment: &Experiment, overrides: &Overrides, data: &Path, terminal: &Terminal) -> Result<()> {
+    let watch = Watch { progress: terminal, on_run: &|event| terminal.show(event) };
+    let draws = run_tests(experiment, overrides, data, &args.out, &watch);
     terminal.clear();
-    let table = text_table(&test_table(&draws));
+    let table = text_table(&test_table(&draws?));
     Ok(print(&format!("{}: are labels informative?\n\n{table}", experiment.title))?)
 }
 

@@ -3,18 +3,21 @@
 use crate::data::Masked;
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
-use mnar::Labels;
-use mnar::crossfit::FoldPlan;
+use mnar::analysis::{EstimateSettings, Evidence, IntervalMethod};
+use mnar::classify::Fitted;
+use mnar::crossfit::{CrossFit, CrossFitted, FoldPlan};
+use mnar::progress::Stage;
+use mnar::{Phi, PosteriorKind, Posteriors, Progress};
 use mnar_train::consistency::{Consistency, Imputation};
-use mnar_train::crossfit::{CrossFit, CrossFitted as FoldScores};
 use mnar_train::device::Device;
-use mnar_train::mechanism::Method;
+use mnar_train::method::Method;
 use mnar_train::model::Network;
-use mnar_train::{Ended, Job, Observer, ThresholdRule, TrainSettings, Trained, Validation, logits, train};
+use mnar_train::{
+    Examples, Job, NetworkClassifier, ThresholdRule, TrainError, TrainSettings, Trained, Validation, logits, train,
+};
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// A method: a row of the results table.
@@ -121,7 +124,7 @@ impl Candidate {
 pub(crate) struct Learnt {
     /// Calibrated logits of p(y | x).
     pub(crate) test_scores: Array2<f64>,
-    pub(crate) phi: Vec<f64>,
+    pub(crate) phi: Phi,
     pub(crate) phi_ci95: Option<Vec<(f64, f64)>>,
     pub(crate) chosen_epoch: usize,
     /// Seconds of shared work that an earlier method had already done.
@@ -136,14 +139,14 @@ pub(crate) struct Setting<'a> {
     pub(crate) folds: &'a TrainSettings,
     pub(crate) protocol: Protocol,
     pub(crate) device: &'a Device,
-    pub(crate) stop: &'a AtomicBool,
-    /// The cross-fit, which all our methods share.
-    pub(crate) cross_fitted: OnceCell<CrossFitted>,
+    pub(crate) progress: &'a dyn Progress,
+    /// What follows from the cross-fit, which all our methods share.
+    pub(crate) shifted: OnceCell<Shifted>,
 }
 
 /// phi by label shift, the targets and test scores that follow from it, and the time it took.
-pub(crate) struct CrossFitted {
-    phi: Vec<f64>,
+pub(crate) struct Shifted {
+    phi: Phi,
     phi_ci95: Option<Vec<(f64, f64)>>,
     targets: Vec<f32>,
     test_scores: Array2<f64>,
@@ -152,83 +155,77 @@ pub(crate) struct CrossFitted {
 
 impl Setting<'_> {
     /// Trains a method.
-    pub(crate) fn learn(&self, candidate: Candidate, observer: &mut dyn Observer) -> Result<Learnt, ReproduceError> {
+    pub(crate) fn learn(&self, candidate: Candidate) -> Result<Learnt, ReproduceError> {
         let labels = &self.masked.labels;
-        let n = labels.len() as f64;
-        let constant = vec![labels.n_labelled() as f64 / n; labels.n_classes()];
+        let constant = || Phi::constant(labels.n_labelled(), labels.len(), labels.n_classes());
         let shares = &self.masked.shares;
         match candidate {
             Candidate::CompleteCase => {
-                Ok(Learnt { phi: constant, ..self.run(Method::CompleteCase, self.folds, observer)? })
+                Ok(Learnt { phi: constant()?, ..self.run(Method::CompleteCase, self.folds)? })
             }
-            Candidate::Pl => Ok(Learnt { phi: constant, ..self.run(Method::Classical, self.settings, observer)? }),
-            Candidate::DePl => self.run(Method::Constant, self.settings, observer),
+            Candidate::Pl => Ok(Learnt { phi: constant()?, ..self.run(Method::Classical, self.settings)? }),
+            Candidate::DePl => self.run(Method::Constant, self.settings),
             Candidate::Cadr | Candidate::CadrKnown => {
                 let mut settings = self.settings.clone();
                 settings.threshold.rule = ThresholdRule::Shares;
                 let shares = (candidate == Candidate::CadrKnown).then(|| shares.clone());
-                self.run(Method::ClassShares { shares }, &settings, observer)
+                self.run(Method::ClassShares { shares }, &settings)
             }
             Candidate::Mle => {
-                let phi = self.run(Method::Likelihood, self.settings, observer)?.phi;
-                self.run(Method::Given(phi), self.settings, observer)
+                let phi = self.run(Method::Likelihood, self.settings)?.phi;
+                self.run(Method::Given(phi), self.settings)
             }
-            Candidate::Meg => self.run(Method::MomentsGradient, self.settings, observer),
-            Candidate::Me => self.run(Method::Moments, self.settings, observer),
+            Candidate::Meg => self.run(Method::MomentsGradient, self.settings),
+            Candidate::Me => self.run(Method::Moments, self.settings),
             Candidate::Ours | Candidate::OursEnsemble | Candidate::OursAdjusted | Candidate::OursImputed => {
-                self.learn_ours(candidate, observer)
+                self.learn_ours(candidate)
             }
             Candidate::Known => {
-                let phi = labels.counts().iter().zip(shares).map(|(&count, share)| (count as f64 / n / share).min(1.0));
-                self.run(Method::Given(phi.collect()), self.settings, observer)
+                let phi = Phi::from_shares(labels.counts(), labels.len(), shares)?;
+                self.run(Method::Given(phi), self.settings)
             }
-            Candidate::Oracle => self.run(Method::Given(self.masked.phi.clone()), self.settings, observer),
+            Candidate::Oracle => self.run(Method::Given(self.masked.phi.clone()), self.settings),
         }
     }
 
     /// The methods that start from the cross-fitted phi.
-    fn learn_ours(&self, candidate: Candidate, observer: &mut dyn Observer) -> Result<Learnt, ReproduceError> {
-        let (fitted, seconds_before) = match self.cross_fitted.get() {
-            Some(fitted) => (fitted, fitted.seconds),
+    fn learn_ours(&self, candidate: Candidate) -> Result<Learnt, ReproduceError> {
+        let (shifted, seconds_before) = match self.shifted.get() {
+            Some(shifted) => (shifted, shifted.seconds),
             None => {
-                let fitted = self.cross_fit(observer)?;
-                (self.cross_fitted.get_or_init(|| fitted), 0.0)
+                let shifted = self.label_shift()?;
+                (self.shifted.get_or_init(|| shifted), 0.0)
             }
         };
-        let phi = fitted.phi.clone();
+        let phi = shifted.phi.clone();
         let learnt = match candidate {
             Candidate::OursEnsemble => Learnt {
-                test_scores: fitted.test_scores.clone(),
+                test_scores: shifted.test_scores.clone(),
                 phi,
                 phi_ci95: None,
                 chosen_epoch: self.folds.epochs,
                 seconds_before: 0.0,
             },
-            Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings, observer)?,
+            Candidate::OursAdjusted => self.run(Method::Adjusted(phi), self.settings)?,
             Candidate::OursImputed => {
-                let targets = Some(&fitted.targets[..]);
-                self.learnt(&self.train(Method::Imputed(phi), &Imputation, targets, self.settings, observer)?)
+                let targets = Some(&shifted.targets[..]);
+                self.learnt(&self.train(Method::Imputed(phi), &Imputation, targets, self.settings)?)
             }
-            _ => self.run(Method::Given(phi), self.settings, observer)?,
+            _ => self.run(Method::Given(phi), self.settings)?,
         };
-        Ok(Learnt { seconds_before, phi_ci95: fitted.phi_ci95.clone(), ..learnt })
+        Ok(Learnt { seconds_before, phi_ci95: shifted.phi_ci95.clone(), ..learnt })
     }
 
-    fn run(
-        &self,
-        method: Method,
-        settings: &TrainSettings,
-        observer: &mut dyn Observer,
-    ) -> Result<Learnt, ReproduceError> {
-        let consistency = self.experiment.consistency.method();
-        Ok(self.learnt(&self.train(method, consistency, None, settings, observer)?))
+    fn run(&self, method: Method, settings: &TrainSettings) -> Result<Learnt, ReproduceError> {
+        let consistency = self.experiment.consistency.build();
+        Ok(self.learnt(&self.train(method, &*consistency, None, settings)?))
     }
 
     fn learnt(&self, trained: &Trained<Network>) -> Learnt {
         let test: Vec<usize> = (0..self.masked.test.len()).collect();
         Learnt {
             test_scores: logits(&trained.network, &self.masked.test, &test) / trained.temperature,
-            phi: trained.mechanism.phi().to_vec(),
+            phi: trained.mechanism.phi().clone(),
             phi_ci95: None,
             chosen_epoch: trained.chosen_epoch,
             seconds_before: 0.0,
@@ -241,69 +238,100 @@ impl Setting<'_> {
         consistency: &dyn Consistency,
         targets: Option<&[f32]>,
         settings: &TrainSettings,
-        observer: &mut dyn Observer,
     ) -> Result<Trained<Network>, ReproduceError> {
         let masked = self.masked;
         let by = self.experiment.choose_by;
         let validation = Validation { by, examples: &masked.validation, classes: &masked.validation_classes };
         let job = Job {
+            stage: stage(&method),
             examples: &masked.train,
             labels: &masked.labels,
+            weights: None,
             method,
             consistency,
             settings,
             targets,
             validation: (self.protocol == Protocol::Paper).then_some(validation),
             checkpoint: None,
-            stop: Some(self.stop),
         };
         let shape = masked.train.shape();
         let network = self.experiment.network.build(shape, masked.labels.n_classes(), settings.seed, self.device)?;
-        let trained = train(network, &job, observer)?;
-        if trained.ended == Ended::Interrupted { Err(ReproduceError::Cancelled) } else { Ok(trained) }
+        Ok(train(network, &job, self.progress)?)
     }
 
     /// Trains the network of a method that needs no targets.
-    pub(crate) fn plain(&self, method: Method, observer: &mut dyn Observer) -> Result<Network, ReproduceError> {
-        let consistency = self.experiment.consistency.method();
-        Ok(self.train(method, consistency, None, self.settings, observer)?.network)
+    pub(crate) fn plain(&self, method: Method) -> Result<Network, ReproduceError> {
+        let consistency = self.experiment.consistency.build();
+        Ok(self.train(method, &*consistency, None, self.settings)?.network)
     }
 
-    /// Scores of the cross-fitted networks, and the fold plan.
-    pub(crate) fn fold_posteriors(
-        &self,
-        observer: &mut dyn Observer,
-    ) -> Result<(FoldScores, FoldPlan), ReproduceError> {
-        let labels: &Labels = &self.masked.labels;
+    /// Trains one network per fold on the labelled rows of the other folds.
+    pub(crate) fn fit_folds(&self) -> Result<(CrossFitted<Examples>, FoldPlan), ReproduceError> {
+        let labels = &self.masked.labels;
         let plan = FoldPlan::for_labels(labels, 5, self.folds.seed)?;
-        let folds = CrossFit {
+        let classifier = NetworkClassifier {
             architecture: &self.experiment.network,
             settings: self.folds,
             device: self.device,
-            beyond: Some(&self.masked.test),
-            stop: Some(self.stop),
+            checkpoint: None,
         };
-        let raw = folds.run(&self.masked.train, labels, &plan, &|_| None, observer)?;
-        Ok((raw.ok_or(ReproduceError::Cancelled)?, plan))
+        let cross_fit = CrossFit { classifier: &classifier, x: &self.masked.train, seed: self.folds.seed };
+        let fitted = cross_fit.run(labels, &plan, None, self.progress).map_err(TrainError::from)?;
+        Ok((fitted, plan))
     }
 
     /// phi by label shift from cross-fitted, calibrated posteriors, and the classes it implies for unlabelled rows:
     /// p(y | x, r = 0) ∝ p(y | x, r = 1) (1 − phi_y)/phi_y.
-    fn cross_fit(&self, observer: &mut dyn Observer) -> Result<CrossFitted, ReproduceError> {
+    fn label_shift(&self) -> Result<Shifted, ReproduceError> {
         let start = Instant::now();
-        let (raw, _) = self.fold_posteriors(observer)?;
-        let shifted = raw.label_shift(&self.masked.labels)?;
-        let phi = shifted.estimate.phi.as_slice().to_vec();
-        let believed: Vec<f64> = phi.iter().map(|phi| phi.min(LARGEST_PHI)).collect();
-        let ensemble = &shifted.ensemble;
+        let labels = &self.masked.labels;
+        let (folds, plan) = self.fit_folds()?;
+        let evidence = Evidence::predictions(&folds.posteriors, labels).cross_fitted(&plan);
+        let settings = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+        let found = settings.run(&evidence, self.progress)?;
+        let calibration = found.calibration.expect("label shift calibrates");
+        let phi = found.phi;
+        // No network has seen the label of an unlabelled row, so all of them may score it: a better guess than that of
+        // one. A labelled row keeps the score of the one network that has not seen its label.
+        let unlabelled: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
+        let mut ensemble = folds.posteriors.view().to_owned();
+        let together = self.ensemble(&folds.models, &self.masked.train, &unlabelled)?;
+        for (&row, p) in unlabelled.iter().zip(together.view().rows()) {
+            ensemble.row_mut(row).assign(&p);
+        }
+        let ensemble = calibration.apply(&Posteriors::new(ensemble, PosteriorKind::Labelled)?)?;
+        let believed = Phi::new(phi.iter().map(|phi| phi.min(LARGEST_PHI)).collect())?;
         let guesses = (0..ensemble.len()).filter_map(|row| ensemble.given_unlabelled(row, &believed));
         let targets = guesses.flatten().map(|p| p as f32).collect();
         // p(y | x) ∝ p(y | x, r = 1) / phi_y
         let log_phi: Array1<f64> = phi.iter().map(|phi| phi.ln()).collect();
-        let test = shifted.beyond.expect("test rows were scored");
+        let test: Vec<usize> = (0..self.masked.test.len()).collect();
+        let test = calibration.apply(&self.ensemble(&folds.models, &self.masked.test, &test)?)?;
         let test_scores = test.view().mapv(|p| p.max(f64::MIN_POSITIVE).ln()) - &log_phi;
-        let phi_ci95 = shifted.phi_ci95;
-        Ok(CrossFitted { phi, phi_ci95, targets, test_scores, seconds: start.elapsed().as_secs_f64() })
+        Ok(Shifted { phi, phi_ci95: found.phi_ci95, targets, test_scores, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// p(y | x, r = 1) of these rows by all networks together, from the means of their logits.
+    fn ensemble(
+        &self,
+        networks: &[Box<dyn Fitted<Examples>>],
+        examples: &Examples,
+        rows: &[usize],
+    ) -> Result<Posteriors, ReproduceError> {
+        let mut sum = Array2::zeros((rows.len(), self.masked.labels.n_classes()));
+        for network in networks {
+            sum += &network.logits(examples, rows)?;
+        }
+        Ok(Posteriors::from_logits((sum / networks.len() as f64).view(), PosteriorKind::Labelled)?)
+    }
+}
+
+/// The stage that the training of a method is reported as.
+fn stage(method: &Method) -> Stage {
+    match method {
+        Method::Likelihood => Stage::Likelihood,
+        Method::CompleteCase | Method::Classical => Stage::Baseline,
+        _ => Stage::Debiased,
     }
 }
 

@@ -127,7 +127,7 @@ pub fn run(
             protocol,
             device: &device,
             progress: watch.progress,
-            cross_fitted: OnceCell::new(),
+            shifted: OnceCell::new(),
         };
         for &method in &methods {
             let path = folder.join(format!("{}-{seed}.json", method.name()));

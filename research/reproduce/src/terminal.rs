@@ -1,9 +1,10 @@
 //! Output, progress and Ctrl-C.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mnar::Progress;
+use mnar::progress::Stage;
 use mnar_report::TextTable;
-use mnar_train::Observer;
-use reproduce::RunProgress;
+use reproduce::RunEvent;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,14 +38,15 @@ pub(crate) fn stop_on_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Progress on stderr: a bar for the run in progress, and one line per finished run.
+/// Progress on stderr, a bar for the run in progress and one line per finished run; cancels on Ctrl-C.
 pub(crate) struct Terminal {
     bar: ProgressBar,
     quiet: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Terminal {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool, stop: Arc<AtomicBool>) -> Self {
         let bar = ProgressBar::new(0);
         if quiet {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -52,7 +54,18 @@ impl Terminal {
         let style = ProgressStyle::with_template("{prefix} [{bar:28}] {pos}/{len} steps, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        Self { bar, quiet }
+        Self { bar, quiet, stop }
+    }
+
+    /// Shows that a run begins or ends.
+    pub(crate) fn show(&self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Begins { what, seed, done, of } => {
+                self.bar.set_prefix(format!("{}/{of} {what}, seed {seed}", done + 1));
+            }
+            RunEvent::Ended { line } if !self.quiet => self.bar.suspend(|| eprintln!("{line}")),
+            _ => {}
+        }
     }
 
     /// Removes the bar.
@@ -61,26 +74,22 @@ impl Terminal {
     }
 }
 
-impl Observer for Terminal {
-    fn started(&mut self, step: u64, steps: u64) {
+impl Progress for Terminal {
+    fn begin(&self, _stage: Stage, steps: u64, done: u64) {
         self.bar.reset();
         self.bar.set_length(steps);
-        self.bar.set_position(step);
+        self.bar.set_position(done);
     }
 
-    fn stepped(&mut self, step: u64) {
-        self.bar.set_position(step);
-    }
-}
-
-impl RunProgress for Terminal {
-    fn run_begins(&mut self, what: &str, seed: u64, done: usize, of: usize) {
-        self.bar.set_prefix(format!("{}/{of} {what}, seed {seed}", done + 1));
+    fn step(&self) {
+        self.bar.inc(1);
     }
 
-    fn run_ended(&mut self, line: &str) {
-        if !self.quiet {
-            self.bar.suspend(|| eprintln!("{line}"));
-        }
+    fn warn(&self, message: &str) {
+        self.bar.suspend(|| eprintln!("warning: {message}"));
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
     }
 }
