@@ -1,7 +1,7 @@
 //! Tables of Python as Arrow tables: nothing is written to disk.
 
 use crate::errors::{Kind, exception};
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use mnar_data::{ArrowTable, Source};
@@ -86,7 +86,7 @@ impl Values<'_> {
 }
 
 /// The record batches of an object with Arrow's PyCapsule interface.
-fn stream(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+fn stream(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let unreadable = |error: &dyn std::fmt::Display| exception(py, Kind::Input, format!("{TABLE}: {error}"));
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let capsule = capsule.cast::<PyCapsule>().map_err(|error| unreadable(&error))?;
@@ -95,6 +95,6 @@ fn stream(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStrea
     // over: it leaves a released structure behind, so that the capsule, which lives until the end of this function, frees
     // nothing twice.
     #[allow(unsafe_code)]
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
     reader.map_err(|error| unreadable(&error))
 }

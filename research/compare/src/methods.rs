@@ -33,7 +33,9 @@ pub(crate) struct Learnt {
 pub(crate) fn learn(name: &str, setting: &Setting<'_>) -> Result<Learnt> {
     let constant = || Phi::constant(setting.labels.n_labelled(), setting.labels.len(), setting.labels.n_classes());
     match name {
-        "complete-case" => Ok(Learnt { phi: constant()?, ..run(setting, Method::CompleteCase, setting.fold_settings)? }),
+        "complete-case" => {
+            Ok(Learnt { phi: constant()?, ..run(setting, Method::CompleteCase, setting.fold_settings)? })
+        }
         "pl" => Ok(Learnt { phi: constant()?, ..run(setting, Method::Classical, setting.settings)? }),
         "ours" => run(setting, Method::Given(cross_fitted_phi(setting)?), setting.settings),
         // Instead of weights, the likelihood of a label given that the row is labelled.

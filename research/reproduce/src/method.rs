@@ -160,9 +160,7 @@ impl Setting<'_> {
         let constant = || Phi::constant(labels.n_labelled(), labels.len(), labels.n_classes());
         let shares = &self.masked.shares;
         match candidate {
-            Candidate::CompleteCase => {
-                Ok(Learnt { phi: constant()?, ..self.run(Method::CompleteCase, self.folds)? })
-            }
+            Candidate::CompleteCase => Ok(Learnt { phi: constant()?, ..self.run(Method::CompleteCase, self.folds)? }),
             Candidate::Pl => Ok(Learnt { phi: constant()?, ..self.run(Method::Classical, self.settings)? }),
             Candidate::DePl => self.run(Method::Constant, self.settings),
             Candidate::Cadr | Candidate::CadrKnown => {

@@ -131,7 +131,8 @@ fn setting(labels: usize, base: u64, target: [f64; 2], draws: usize, replicates:
 
 /// The default estimate of a bootstrap replicate, in which every row counts `weights[i]` times.
 ///
-/// The bootstrap of [`mnar::analysis`] does the same, but draws weights and folds from one seed and keeps no percentiles.
+/// The bootstrap of [`mnar::analysis`] does the same, but draws weights and folds from one seed and does not keep the
+/// replicates, which percentiles need.
 fn refit(
     cross_fit: &CrossFit<'_, Array2<f64>>,
     labels: &Labels,

@@ -1,4 +1,4 @@
-//! How the studies call the library: a cross-fitted softmax regression, and the program's default estimate on top of it.
+//! How the studies call the library: a cross-fitted softmax regression, and the program's default estimate from it.
 
 use mnar::Labels;
 use mnar::analysis::{EstimateSettings, Evidence, Features, IntervalMethod};

@@ -116,7 +116,8 @@ fn settings(
 }
 
 fn rejections(test: &str, p: Vec<f64>, target: Option<[f64; 2]>) -> Rejections {
-    // p-values from resampling are multiples of 1/1000 or 1/100; one that equals the level must not miss it by rounding.
+    // p-values from resampling are multiples of 1/1000 or 1/100; one that equals the level must not miss it by
+    // rounding.
     let at = |level: f64| Share::of(p.iter().map(|p| *p <= level + 1e-12));
     Rejections { test: test.into(), draws: p.len(), at_1: at(0.01), at_5: at(0.05), at_10: at(0.10), target }
 }
