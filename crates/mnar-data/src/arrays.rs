@@ -228,9 +228,14 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
     // `{:?}` writes 1.0, not 1, so that all formats leave it to the same rule to see a whole number.
     fn floats<T: ArrowPrimitiveType, F: std::fmt::Debug>(
         array: &dyn Array,
+        spelling: Spelling,
         float: impl Fn(T::Native) -> F,
     ) -> LargeStringArray {
-        let text = |value: T::Native| Some(format!("{:?}", float(value))).filter(|text| text != "NaN");
+        let text = |value: T::Native| match (format!("{:?}", float(value)), spelling) {
+            (text, _) if text == "NaN" => None,
+            (text, Spelling::Parquet) => Some(text),
+            (text, Spelling::Csv) => Some(with_signed_exponent(text)),
+        };
         array.as_primitive::<T>().iter().map(|value| value.and_then(text)).collect()
     }
     Ok(match array.data_type() {
@@ -240,9 +245,9 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
         DataType::Binary => decoded(array.as_binary::<i32>().iter(), path)?,
         DataType::LargeBinary => decoded(array.as_binary::<i64>().iter(), path)?,
         DataType::BinaryView => decoded(array.as_binary_view().iter(), path)?,
-        DataType::Float64 => floats::<Float64Type, _>(array, |value| value),
-        DataType::Float32 => floats::<Float32Type, _>(array, |value| value),
-        DataType::Float16 => floats::<Float16Type, _>(array, f32::from),
+        DataType::Float64 => floats::<Float64Type, _>(array, spelling, |value| value),
+        DataType::Float32 => floats::<Float32Type, _>(array, spelling, |value| value),
+        DataType::Float16 => floats::<Float16Type, _>(array, spelling, f32::from),
         DataType::Int8 => whole::<Int8Type>(array),
         DataType::Int16 => whole::<Int16Type>(array),
         DataType::Int32 => whole::<Int32Type>(array),
@@ -272,6 +277,17 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
         }
         other => unreachable!("types are checked before values are read: {other}"),
     })
+}
+
+/// Python writes 1e-05 and 1e+16 where Rust writes 1e-5 and 1e16; both turn to exponents at the same numbers.
+fn with_signed_exponent(text: String) -> String {
+    match text.split_once('e') {
+        None => text,
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+    }
 }
 
 /// The position of every value of a dictionary array, where there is one.
@@ -335,4 +351,25 @@ pub(crate) fn lists_of(array: &dyn Array) -> (Float64Array, Vec<Option<(usize, u
     let numbers = numbers_of(&values.slice(start, end - start));
     let bound = |(i, (from, to)): (usize, (usize, usize))| array.is_valid(i).then_some((from - start, to - start));
     (numbers, bounds.into_iter().enumerate().map(bound).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // python: [repr(x) for x in (1e-5, -2.5e-7, 1e16, 1e22, 1e300, 0.0001, 123456789012345.0)]
+    #[test]
+    fn numbers_in_memory_are_spelt_as_python_does() {
+        let array = Float64Array::from(vec![1e-5, -2.5e-7, 1e16, 1e22, 1e300, 0.0001, 123_456_789_012_345.0]);
+        let texts = texts_of(&array, Spelling::Csv, "t").expect("numbers have a text");
+        let texts: Vec<&str> = texts.iter().flatten().collect();
+        assert_eq!(texts, ["1e-05", "-2.5e-07", "1e+16", "1e+22", "1e+300", "0.0001", "123456789012345.0"]);
+    }
+
+    #[test]
+    fn decimals_are_rounded_once() {
+        let array = arrow_array::Decimal128Array::from(vec![Some(1), Some(-12_345), None, Some(10_i128.pow(30) + 1)]);
+        let numbers = numbers_of(&array.with_precision_and_scale(38, 3).expect("38 digits are enough"));
+        assert_eq!(numbers.iter().collect::<Vec<_>>(), [Some(0.001), Some(-12.345), None, Some(1e27)]);
+    }
 }

@@ -170,6 +170,7 @@ impl Write for TextFile {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::error::Error;
 
     #[test]
     fn a_dropped_file_leaves_nothing_and_a_committed_one_replaces() {
@@ -192,10 +193,11 @@ mod tests {
     fn a_folder_that_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none").join("out.csv");
-        let error = AtomicFile::create(&path).err().unwrap().to_string();
-        assert!(error.starts_with(&format!("{}: cannot be written: ", path.display())), "{error}");
-        let error = AtomicFile::create(folder.path()).err().unwrap().to_string();
-        assert!(error.contains("it is a folder"), "{error}");
+        let error = AtomicFile::create(&path).err().unwrap();
+        assert_eq!(error.to_string(), format!("{}: cannot be written", path.display()));
+        assert!(error.source().unwrap().to_string().starts_with("there is no folder"), "{error}");
+        let error = AtomicFile::create(folder.path()).err().unwrap();
+        assert_eq!(error.source().unwrap().to_string(), "it is a folder");
     }
 
     #[cfg(unix)]

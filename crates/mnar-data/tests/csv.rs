@@ -190,7 +190,10 @@ fn probabilities_that_are_none_are_named() {
     // Refused by the statistics, and still with the name of the class.
     assert!(refused("label,p_a,p_b\na,0.9,0.1\n,1.5,-0.5\n").starts_with("row 2: the probability of class `a` is 1.5"));
     assert!(refused("label,p_a,p_b\na,0.9,0.1\n,1,NaN\n").starts_with("row 2: the probability of class `b` is NaN"));
-    assert!(refused("label,p_a,p_b\na,0.9,0.1\n,0.9,0.3\n").starts_with("row 2: the probabilities sum to 1.2"));
+    assert!(
+        refused("label,p_a,p_b\na,0.9,0.1\n,0.9,0.3\n")
+            .starts_with("cannot be used: row 2: the probabilities sum to 1.2")
+    );
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn labels_from_elsewhere_replace_those_inside() {
     );
     assert!(refused(&data, &options(few, Some("lebel"))).contains("did you mean `label`?"));
     let none = file(&folder, "none.npy", npy("|i1", "(3,)", &[255; 3]));
-    assert!(refused(&data, &options(none, None)).contains("none.npy: none of the 3 rows"));
+    assert!(refused(&data, &options(none, None)).contains("none.npy: cannot be used: none of the 3 rows"));
     let floats =
         file(&folder, "floats.npy", npy("<f8", "(3, 1)", &[1.0, f64::NAN, 0.5].map(f64::to_le_bytes).concat()));
     assert!(refused(&data, &options(floats, None)).contains("row 3: label 0.5 is not a whole number"));
