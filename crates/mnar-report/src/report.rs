@@ -284,6 +284,11 @@ pub struct UncertainRow {
 }
 
 impl UncertainRow {
+    /// The number of rows that a report usually shows.
+    pub const SHOWN: usize = 12;
+    /// The number of classes that a report usually shows for each row.
+    pub const GUESSES: usize = 3;
+
     /// The row with this number, counted from 1, and its most probable classes; `png` is its image.
     ///
     /// ```
