@@ -21,6 +21,7 @@ pub struct Figure {
 /// Kinds of charts.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Chart {
     /// Values with intervals, one line per class.
     Dots {
@@ -116,6 +117,7 @@ pub struct Table {
 
 /// A cell of a table.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Cell {
     /// Text.
     Text(String),

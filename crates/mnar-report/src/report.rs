@@ -15,8 +15,8 @@ pub const SCHEMA: u32 = 2;
 
 /// Everything that a run found, and how to repeat it. `report.json` holds this value.
 ///
-/// In the JSON the keys of [`Provenance`], [`Findings`] and [`TestDecision`] stand side by side at the top level. The seed
-/// and the warnings of the run are those of the findings.
+/// In the JSON, the keys of [`Provenance`], [`Findings`] and [`TestDecision`] stand side by side at the top level. The
+/// seed and the warnings of the run are those of the findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[non_exhaustive]
@@ -284,6 +284,11 @@ pub struct UncertainRow {
 }
 
 impl UncertainRow {
+    /// The number of rows that a report usually shows.
+    pub const SHOWN: usize = 12;
+    /// The number of classes that a report usually shows for each row.
+    pub const GUESSES: usize = 3;
+
     /// The row with this number, counted from 1, and its most probable classes; `png` is its image.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! Layout 1 of `report.json`, upgraded when it is read.
 //!
-//! Layout 1 had the name of the interval's kind in place of an object, only the errors of the calibration, what is now
-//! `classifier` and `training` at the top level, and no decision of the test, which was at the level 5%. What it did not
-//! hold is derived where the rest determines it, and otherwise given the value that says the least.
+//! In layout 1, `interval` was the name of its kind, `calibration` held only the errors, the fields of `classifier` and
+//! `training` were at the top level, and the decision of the test, at the 5% level, was left to the reader. Fields that
+//! layout 1 did not have are derived if the others determine them, and are otherwise empty.
 
 use crate::report::{Report, SCHEMA};
 use mnar::analysis::CONFIDENCE;

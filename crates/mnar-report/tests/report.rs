@@ -113,8 +113,8 @@ fn uneven_lists_are_refused() {
 
 fn schema_1(name: &str) -> (Value, Report) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schema1").join(name);
-    let text = std::fs::read_to_string(path).unwrap();
-    (serde_json::from_str(&text).unwrap(), Report::from_json(&text).unwrap())
+    let text = std::fs::read_to_string(path).expect("a file");
+    (serde_json::from_str(&text).expect("JSON"), Report::from_json(&text).expect("a report"))
 }
 
 /// Reports of layout 1 keep their numbers, and their pages can be drawn again.
