@@ -157,3 +157,20 @@ fn mistakes_are_explained() {
         assert!(!folder.path().join("reproduce").exists(), "nothing is left behind");
     }
 }
+
+/// As in `reproduce ... | head`, which closes the pipe early.
+#[test]
+fn a_closed_pipe_is_not_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_reproduce"))
+        .args(["--page", "page.md"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(folder.path().join("page.md").exists());
+}
