@@ -1,7 +1,7 @@
 //! Tables of Python as Arrow tables: nothing is written to disk.
 
 use crate::errors::{Kind, exception};
-use arrow_array::ffi_stream::{RecordBatchStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use mnar_data::{ArrowTable, Source};

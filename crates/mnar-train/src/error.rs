@@ -127,6 +127,7 @@ impl TrainError {
     pub fn remedies(&self) -> Vec<Remedy> {
         match self {
             Self::Statistics(error) => error.remedies(),
+            Self::Data(error) => error.remedies(),
             Self::NoPhi => vec![Remedy::set("phi", "NUMBERS")],
             Self::NoShares => vec![Remedy::set("shares", "NUMBERS")],
             Self::Diverged { learning_rate, .. } => vec![
