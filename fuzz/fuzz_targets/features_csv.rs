@@ -1,4 +1,4 @@
-//! Any bytes as a CSV of features: an error or finite features, one row a label, never a panic.
+//! Any bytes as a CSV of features: an error or finite features, one row per label, never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

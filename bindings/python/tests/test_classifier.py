@@ -20,7 +20,7 @@ import mnar
 from mnar import LabelMechanism, MNARClassifier
 
 NOT_FEATURES = (
-    "takes class probabilities, one column a class of y and rows that sum to 1, with some labels missing;"
+    "takes class probabilities, one column per class of y and rows that sum to 1, with some labels missing;"
     " this check gives features"
 )
 

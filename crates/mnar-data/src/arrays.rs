@@ -37,7 +37,7 @@ pub(crate) enum Spelling {
     Csv,
 }
 
-/// Can the column be read as numbers?
+/// Whether the column can be read as numbers.
 pub(crate) fn is_number(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_number(values),
@@ -45,7 +45,7 @@ pub(crate) fn is_number(data_type: &DataType) -> bool {
     }
 }
 
-/// Does the column hold texts?
+/// Whether the column holds text.
 pub(crate) fn is_text(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -54,7 +54,7 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Does the column hold lists of numbers?
+/// Whether the column holds lists of numbers.
 pub(crate) fn is_number_list(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {

@@ -60,7 +60,7 @@ impl ArrowTable {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const PLANE: usize = 32 * 32;
 const RECORD: usize = 1 + 3 * PLANE;
 
-/// Is this the name of one of the files?
+/// Whether this is the name of one of the files.
 pub(crate) fn names_batch(name: &str) -> bool {
     name == "test_batch.bin" || (name.starts_with("data_batch_") && name.ends_with(".bin"))
 }

@@ -50,7 +50,7 @@ impl Inputs {
         }
     }
 
-    /// Are there none?
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -113,7 +113,7 @@ pub enum Expected<'a> {
     Images {
         /// Their shape.
         shape: ImageShape,
-        /// Are the images of a folder resized to this shape, as those for training were?
+        /// Whether the images of a folder are resized to this shape, as those for training were.
         resize: bool,
     },
 }
@@ -422,7 +422,7 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(bytes)
 }
 
-/// Is this file a numpy array?
+/// Whether this file is a numpy array.
 pub(crate) fn is_npy(path: &Path) -> Result<bool, DataError> {
     Ok(Kind::of(path)? == Kind::Npy)
 }

@@ -36,7 +36,7 @@ pub(crate) struct DelimitedTable<R> {
     path: String,
     /// Rows read so far.
     rows: usize,
-    /// Does the row read last span several lines?
+    /// Whether the row read last spans several lines.
     spans_lines: bool,
 }
 

@@ -40,14 +40,14 @@ pub enum ColumnEncoding {
         /// The mean and standard deviation of the training rows; `None` where all numbers are the same, and only
         /// that some are missing is used.
         scale: Option<Scale>,
-        /// Is there a feature for missing numbers?
+        /// Whether there is a feature for missing numbers.
         missing: bool,
     },
     /// Names.
     Categorical {
         /// The levels that have a feature.
         levels: Vec<String>,
-        /// Is there a feature for missing names?
+        /// Whether there is a feature for missing names.
         missing: bool,
     },
 }
@@ -141,7 +141,7 @@ impl TableEncoder {
         self.columns.iter().map(step).collect()
     }
 
-    /// Has the table all columns, each of its kind?
+    /// Checks that the table has all columns, each of its kind.
     pub(crate) fn check_columns(&self, table: &FeatureTable) -> Result<(), DataError> {
         self.steps(table).map(drop)
     }

@@ -61,7 +61,7 @@ impl Categories {
         self.codes.len()
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
@@ -95,7 +95,7 @@ impl FeatureTable {
         self.rows
     }
 
-    /// Are there no rows?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

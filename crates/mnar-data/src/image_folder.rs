@@ -35,7 +35,7 @@ pub(crate) enum ClassPlace {
     Loose,
 }
 
-/// Is this the name of an image in a known format?
+/// Whether this is the name of an image in a known format.
 pub(crate) fn names_image(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["png", "jpg", "jpeg", "bmp"].iter().any(|known| known.eq_ignore_ascii_case(extension))

@@ -30,7 +30,7 @@ impl ImageShape {
         self.depth * self.height * self.width * self.channels
     }
 
-    /// Does an image have no bytes?
+    /// Whether an image has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -88,7 +88,7 @@ impl Images {
         self.pixels.len() / self.shape.len()
     }
 
-    /// Are there no images?
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }

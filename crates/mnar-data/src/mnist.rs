@@ -7,7 +7,7 @@ use crate::images::{ImageShape, Images};
 use crate::values::Interner;
 use std::path::{Path, PathBuf};
 
-/// Is this the name of a file of images?
+/// Whether this is the name of a file of images.
 pub(crate) fn names_images(name: &str) -> bool {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     name.ends_with("images-idx3-ubyte") || name.ends_with("images.idx3-ubyte")

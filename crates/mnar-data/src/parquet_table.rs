@@ -107,7 +107,7 @@ impl ParquetFooter {
         self.metadata.file_metadata().num_rows()
     }
 
-    /// Can the column be decompressed?
+    /// Checks that the column can be decompressed.
     pub(crate) fn check_codec(&self, leaf: usize) -> Result<(), DataError> {
         for group in self.metadata.row_groups() {
             let codec = match group.columns().get(leaf).map(|column| column.compression()) {

@@ -38,7 +38,7 @@ impl Column<'_> {
         }
     }
 
-    /// Are there no values?
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -32,7 +32,7 @@ pub struct SelfMaskingCheck {
     pub excess_uncertainty: f64,
 }
 
-/// Do the labelled rows look as if the classifier had been trained on them?
+/// Whether the labelled rows look as if the classifier had been trained on them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InSampleCheck {
