@@ -4,7 +4,7 @@
 //! bring in Arrow's compute kernels, which take longer to compile than all else here.
 
 use crate::arrays::{Arrays, Spelling, TypedTable, batches};
-use crate::batch::{Batches, Table};
+use crate::batch::{BATCH_ROWS, Batches, Table};
 use crate::columns::{Selection, check_distinct};
 use crate::error::DataError;
 use crate::guard::guarded;
@@ -20,8 +20,8 @@ use arrow_schema::{DataType, Field};
 use parquet::basic::{Compression, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
 use parquet::data_type::{
-    AsBytes, BoolType, ByteArrayType, DataType as ParquetType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type,
-    Int64Type,
+    AsBytes, BoolType, ByteArray, ByteArrayType, DataType as ParquetType, DoubleType, FixedLenByteArrayType, FloatType,
+    Int32Type, Int64Type,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
@@ -225,6 +225,7 @@ fn column_of<R: ChunkReader + Send + 'static>(
         footer: Arc<ParquetFooter>,
         input: Arc<R>,
         column: usize,
+        blank: T::T,
         build: impl Fn(Vec<T::T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send + 'static,
     ) -> BoxedColumn
     where
@@ -232,7 +233,7 @@ fn column_of<R: ChunkReader + Send + 'static>(
     {
         let levels = footer.columns[column].levels;
         let values = ColumnValues::<T, R>::new(footer, input, column);
-        Box::new(TypedColumn { values, levels, build: Box::new(build) })
+        Box::new(TypedColumn { values, levels, blank, build: Box::new(build) })
     }
     let leaf = footer.columns[column].leaf;
     footer.check_codec(leaf)?;
@@ -244,7 +245,19 @@ fn column_of<R: ChunkReader + Send + 'static>(
     };
     macro_rules! column {
         ($parquet:ty, $build:expr) => {
-            boxed::<$parquet, R>(footer, input, column, $build)
+            boxed::<$parquet, R>(footer, input, column, <$parquet as Blank>::blank(), $build)
+        };
+    }
+    // Most labels of a table are missing. A blank without bytes costs nothing to copy, and is never looked at.
+    macro_rules! texts {
+        ($array:ty) => {
+            boxed::<ByteArrayType, R>(footer, input, column, ByteArray::new(), |values, nulls| {
+                let present = |i: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i));
+                let bytes = values.iter().enumerate();
+                let bytes = bytes.map(|(i, value)| if present(i) { value.as_bytes() } else { &[] });
+                let (offsets, bytes) = joined(bytes)?;
+                Ok(Arc::new(<$array>::try_new(offsets, bytes.into(), nulls).map_err(general)?))
+            })
         };
     }
     macro_rules! integers {
@@ -328,14 +341,8 @@ fn column_of<R: ChunkReader + Send + 'static>(
         (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Decimal256(precision, scale)) => {
             wide_decimals!(FixedLenByteArrayType, precision, scale)
         }
-        (Physical::BYTE_ARRAY, DataType::LargeUtf8) => column!(ByteArrayType, |values, nulls| {
-            let (offsets, bytes) = joined(values.iter().map(AsBytes::as_bytes))?;
-            Ok(Arc::new(LargeStringArray::try_new(offsets, bytes.into(), nulls).map_err(general)?))
-        }),
-        (Physical::BYTE_ARRAY, DataType::LargeBinary) => column!(ByteArrayType, |values, nulls| {
-            let (offsets, bytes) = joined(values.iter().map(AsBytes::as_bytes))?;
-            Ok(Arc::new(LargeBinaryArray::try_new(offsets, bytes.into(), nulls).map_err(general)?))
-        }),
+        (Physical::BYTE_ARRAY, DataType::LargeUtf8) => texts!(LargeStringArray),
+        (Physical::BYTE_ARRAY, DataType::LargeBinary) => texts!(LargeBinaryArray),
         (Physical::BOOLEAN, DataType::Null) => blanks!(BoolType),
         (Physical::INT32, DataType::Null) => blanks!(Int32Type),
         (Physical::INT64, DataType::Null) => blanks!(Int64Type),
@@ -367,7 +374,8 @@ fn widened<const N: usize>(bytes: &[u8]) -> [u8; N] {
 /// Texts one after the other, and where each starts.
 fn joined<'a>(values: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(OffsetBuffer<i64>, Vec<u8>), ParquetError> {
     let mut bytes = Vec::with_capacity(values.clone().map(<[u8]>::len).sum());
-    let mut offsets = vec![0];
+    let mut offsets = Vec::with_capacity(values.size_hint().0 + 1);
+    offsets.push(0);
     for value in values {
         bytes.extend_from_slice(value);
         offsets.push(i64::try_from(bytes.len()).map_err(general)?);
@@ -381,6 +389,8 @@ type Build<T> = Box<dyn Fn(Vec<T>, Option<NullBuffer>) -> Result<ArrayRef, Parqu
 struct TypedColumn<T: Blank, R: ChunkReader> {
     values: ColumnValues<T, R>,
     levels: Levels,
+    /// What stands in the place of a missing value.
+    blank: T::T,
     build: Build<T::T>,
 }
 
@@ -389,7 +399,7 @@ impl<T: Blank, R: ChunkReader + Send + 'static> ColumnArrays for TypedColumn<T, 
         let rows = self.values.next(most)?;
         match self.levels {
             Levels::Flat => {
-                let (values, nulls) = spread(rows.values, &rows.definition, self.values.most_defined, &T::blank());
+                let (values, nulls) = spread(rows.values, &rows.definition, self.values.most_defined, &self.blank);
                 (self.build)(values, nulls)
             }
             Levels::List { present, element } => {
@@ -406,7 +416,7 @@ impl<T: Blank, R: ChunkReader + Send + 'static> ColumnArrays for TypedColumn<T, 
                     }
                 }
                 offsets.push(i64::try_from(elements.len()).map_err(general)?);
-                let (values, nulls) = spread(rows.values, &elements, self.values.most_defined, &T::blank());
+                let (values, nulls) = spread(rows.values, &elements, self.values.most_defined, &self.blank);
                 let values = (self.build)(values, nulls)?;
                 let field = Arc::new(Field::new("item", values.data_type().clone(), true));
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
@@ -460,7 +470,14 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
     /// The values of the next rows, at most `most` and none at the end, whatever the row groups they are in: sums over
     /// a file are taken batch by batch, and must not depend on how it was written.
     fn next(&mut self, most: usize) -> Result<LevelledValues<T::T>, ParquetError> {
-        let mut out = LevelledValues { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() };
+        // The file's own word for its length is not taken: a damaged one claims any number of rows.
+        let most_here = most.min(BATCH_ROWS);
+        let levels = if self.most_defined > 0 { most_here } else { 0 };
+        let mut out = LevelledValues {
+            values: Vec::with_capacity(most_here),
+            definition: Vec::with_capacity(levels),
+            repetition: Vec::new(),
+        };
         let mut rows = 0;
         while rows < most {
             let Some(reader) = &mut self.reader else {
