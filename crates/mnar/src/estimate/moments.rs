@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the class shares p(y) come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "GivenShares", into = "GivenShares")]
+#[serde(try_from = "GivenShares", into = "GivenShares")]
 pub enum Shares {
     /// The mean population posterior.
     MeanPosterior,
@@ -28,10 +28,10 @@ pub enum Shares {
 
 /// [`Shares`] as they are written: a word, or one share per class.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the class shares must be \"balanced\", \"mean-posterior\" or one number per class")]
 enum GivenShares {
     Word(SharesWord),
-    Known(ClassShares),
+    Known(Vec<f64>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,13 +41,14 @@ enum SharesWord {
     Balanced,
 }
 
-impl From<GivenShares> for Shares {
-    fn from(given: GivenShares) -> Self {
-        match given {
+impl TryFrom<GivenShares> for Shares {
+    type Error = Error;
+    fn try_from(given: GivenShares) -> Result<Self, Error> {
+        Ok(match given {
             GivenShares::Word(SharesWord::MeanPosterior) => Self::MeanPosterior,
             GivenShares::Word(SharesWord::Balanced) => Self::Balanced,
-            GivenShares::Known(shares) => Self::Known(shares),
-        }
+            GivenShares::Known(shares) => Self::Known(ClassShares::new(shares)?),
+        })
     }
 }
 
@@ -56,7 +57,7 @@ impl From<Shares> for GivenShares {
         match shares {
             Shares::MeanPosterior => Self::Word(SharesWord::MeanPosterior),
             Shares::Balanced => Self::Word(SharesWord::Balanced),
-            Shares::Known(shares) => Self::Known(shares),
+            Shares::Known(shares) => Self::Known(shares.as_slice().to_vec()),
         }
     }
 }
