@@ -4,9 +4,10 @@ use crate::dataset::Split;
 use crate::error::{DataError, shorten, show};
 use crate::guard::fenced;
 use crate::images::{ImageShape, Images};
-use image::imageops::FilterType;
-use image::{DynamicImage, ImageReader};
+use crate::picture::Picture;
 use rayon::prelude::*;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The images below a folder, sorted by name, and what else is there.
@@ -138,14 +139,6 @@ fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing)
     Ok(())
 }
 
-/// An image as bytes, one or three per pixel.
-struct Decoded {
-    height: usize,
-    width: usize,
-    grey: bool,
-    bytes: Vec<u8>,
-}
-
 /// Decodes images of one size: grey if all are grey, else red, green and blue; an alpha channel is dropped. `resize` is
 /// the height and width that all are resized to.
 pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize)>) -> Result<Images, DataError> {
@@ -155,10 +148,10 @@ pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize
     let mut pixels: Vec<u8> = Vec::new();
     for (block, files) in names.chunks(AT_ONCE).enumerate() {
         // In order, so that of several bad images the first is named, whichever is decoded first.
-        let decoded: Vec<Result<Decoded, DataError>> =
+        let decoded: Vec<Result<Picture, DataError>> =
             files.par_iter().map(|name| decode_file(&root.join(name), resize)).collect();
         for (k, decoded) in decoded.into_iter().enumerate() {
-            let Decoded { height, width, grey, bytes } = decoded?;
+            let Picture { height, width, grey, bytes } = decoded?;
             let known = *shape.get_or_insert_with(|| {
                 pixels.reserve(names.len().saturating_mul(bytes.len()).min(1 << 28));
                 ImageShape::flat(height, width, if grey { 1 } else { 3 })
@@ -190,29 +183,14 @@ pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize
 pub(crate) const ADVICE: &str =
     "png, jpeg and bmp images are read, from one folder per class and a folder `unlabelled` for the rest";
 
-fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Decoded, DataError> {
+fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Picture, DataError> {
     let bad = |cause: String| DataError::Image { path: show(path), source: cause.into() };
     fenced(bad, || {
-        let failed = |error: &dyn std::fmt::Display| bad(shorten(&error.to_string(), 200));
-        // The content says what an image is: a jpeg may well be called `.png`.
-        let reader = ImageReader::open(path)
-            .and_then(ImageReader::with_guessed_format)
-            .map_err(|error| DataError::io(&show(path), "read", error))?;
-        let mut image = reader.decode().map_err(|error| failed(&error))?;
-        if !image.color().has_color() {
-            image = image.to_luma8().into();
-        } else {
-            let colour = image.to_rgb8();
-            // Some formats have no other way to store grey: a grey bmp is a palette of equal shares.
-            let grey = colour.pixels().all(|pixel| pixel.0 == [pixel.0[0]; 3]);
-            image = if grey { DynamicImage::from(colour).to_luma8().into() } else { colour.into() };
-        }
-        let grey = !image.color().has_color();
-        if let Some((height, width)) = resize {
-            let size = |size: usize| u32::try_from(size).map_err(|error| failed(&error));
-            image = image.resize_exact(size(width)?, size(height)?, FilterType::Triangle);
-        }
-        let (height, width) = (image.height() as usize, image.width() as usize);
-        Ok(Decoded { height, width, grey, bytes: DynamicImage::into_bytes(image) })
+        let file = File::open(path).map_err(|error| DataError::io(&show(path), "read", error))?;
+        let decoded = Picture::decode(BufReader::new(file)).and_then(|picture| match resize {
+            Some((height, width)) => picture.resized(height, width),
+            None => Ok(picture),
+        });
+        decoded.map_err(|error| bad(shorten(&error.to_string(), 200)))
     })
 }

@@ -223,14 +223,38 @@ fn cifar_batches() {
     assert!(refused(folder.path(), &ReadOptions::default()).contains("data_batch_3.bin: cannot be opened"));
 }
 
-fn grey(folder: &TempDir, name: &str, width: u32, height: u32, value: u8) {
-    let path = file(folder, name, []);
-    image::GrayImage::from_pixel(width, height, image::Luma([value])).save(path).unwrap();
+/// Saves an image of one colour, grey or not, as the extension says.
+fn picture(folder: &TempDir, name: &str, width: usize, height: usize, colour: &[u8]) {
+    let bytes = match name.rsplit('.').next().unwrap() {
+        "bmp" => bmp(width, height, [colour[0], colour[colour.len() / 2], colour[colour.len() - 1]]),
+        "jpg" => include_bytes!("images/colour.jpg").to_vec(),
+        _ => {
+            let shape = ImageShape::flat(height, width, colour.len());
+            Images::new(shape, colour.repeat(width * height), name).unwrap().png(0).unwrap()
+        }
+    };
+    file(folder, name, bytes);
 }
 
+/// 24 bits per pixel.
+fn bmp(width: usize, height: usize, [red, green, blue]: [u8; 3]) -> Vec<u8> {
+    let mut bytes = [b"BM".to_vec(), vec![0; 8]].concat();
+    for value in [54, 40, width, height, 1 | 24 << 16, 0, 0, 0, 0, 0, 0] {
+        bytes.extend(u32::try_from(value).unwrap().to_le_bytes());
+    }
+    let mut row = [blue, green, red].repeat(width);
+    row.resize(row.len().next_multiple_of(4), 0);
+    bytes.extend(row.repeat(height));
+    bytes
+}
+
+fn grey(folder: &TempDir, name: &str, width: usize, height: usize, value: u8) {
+    picture(folder, name, width, height, &[value]);
+}
+
+/// Where it is a jpeg, the colour is 200, 100, 0.
 fn colour(folder: &TempDir, name: &str, value: [u8; 3]) {
-    let path = file(folder, name, []);
-    image::RgbImage::from_pixel(3, 2, image::Rgb(value)).save(path).unwrap();
+    picture(folder, name, 3, 2, &value);
 }
 
 #[test]
