@@ -10,6 +10,15 @@ mod tables;
 
 use pyo3::prelude::*;
 
+/// Selects the CPU kernels that the environment variable `MNAR_KERNELS` names, as the command `mnar` does.
+fn select_kernels(py: Python<'_>) -> PyResult<()> {
+    let Some(name) = std::env::var_os("MNAR_KERNELS").filter(|name| !name.is_empty()) else { return Ok(()) };
+    let name = name.to_string_lossy();
+    mnar_train::layers::select_cpu_kernels(&name).map_err(|error| {
+        errors::exception(py, errors::Kind::Settings, format!("MNAR_KERNELS={name}: {error}, or unset it"))
+    })
+}
+
 /// The native half of mnar.
 #[pymodule]
 mod _native {
@@ -23,6 +32,7 @@ mod _native {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         mnar_data::quiet_decoder_panics();
+        crate::select_kernels(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

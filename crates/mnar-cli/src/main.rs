@@ -7,6 +7,16 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The environment variable that selects what computes the layers of networks on the CPU.
+const KERNELS: &str = "MNAR_KERNELS";
+
 fn main() -> ExitCode {
+    if let Some(name) = std::env::var_os(KERNELS).filter(|name| !name.is_empty()) {
+        let name = name.to_string_lossy();
+        if let Err(error) = mnar_train::layers::select_cpu_kernels(&name) {
+            eprintln!("error: {KERNELS}={name}: {error}, or unset it");
+            return ExitCode::from(2);
+        }
+    }
     ExitCode::from(mnar_cli::main(std::env::args_os()))
 }

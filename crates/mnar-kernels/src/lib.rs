@@ -3,7 +3,7 @@
 //!
 //! Images are channels last: n × depth × height × width × channels, and a flat image has depth 1. Weights of a
 //! convolution are (kernel pixels · channels in) × channels out. Every function takes the instruction set to use
-//! ([`Isa::current`] for the best), processes the images of a batch in parallel with rayon, and gives the same bits
+//! ([`Isa::detect`] for the fastest), processes the images of a batch in parallel with rayon, and gives the same bits
 //! whatever the number of threads.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //! // One image of 3 × 3 pixels, a kernel of ones, zeros around: every pixel becomes the sum of its neighbourhood.
 //! let convolution =
 //!     Convolution { images: 1, window: Window::flat(3, 3, 3, 1, 1), channels_in: 1, channels_out: 1 };
-//! let y = convolution.forward(Isa::current(), &[1.0; 9], &[1.0; 9], None, 1.0);
+//! let y = convolution.forward(Isa::detect(), &[1.0; 9], &[1.0; 9], None, 1.0);
 //! assert_eq!(y, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
 //! ```
 //!
@@ -44,7 +44,7 @@ mod window;
 pub use channels::{channel_sums, rectifier_gradient, scale_shift};
 pub use conv::Convolution;
 pub use dense::Dense;
-pub use isa::{ISA_VARIABLE, Isa, UnknownIsa};
+pub use isa::{Isa, UnknownIsa};
 pub use norm::{NormGradients, Normalised, moments};
 pub use pool::Pool;
 pub use window::Window;

@@ -1,10 +1,12 @@
 //! Times training steps on request, for `bench/train_step.py`, which times PyTorch's alongside.
 //!
 //! Reads lines `NETWORK STEPS` from stdin and answers each with the fastest step in seconds and the peak memory in MB.
+//! The environment variable `MNAR_KERNELS` selects the kernels, as in the command `mnar`.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar_data::ImageShape;
 use mnar_train::InputShape;
+use mnar_train::layers::select_cpu_kernels;
 use mnar_train::loss::cross_entropy;
 use mnar_train::model::{Architecture, Network, NetworkModule};
 use mnar_train::optimiser::{Optimiser, OptimiserState};
@@ -66,6 +68,12 @@ impl Bench {
 }
 
 fn main() {
+    if let Ok(name) = std::env::var("MNAR_KERNELS")
+        && let Err(error) = select_cpu_kernels(&name)
+    {
+        eprintln!("MNAR_KERNELS={name}: {error}");
+        std::process::exit(2);
+    }
     let mut benches: HashMap<String, Bench> = HashMap::new();
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let mut words = line.split_whitespace();

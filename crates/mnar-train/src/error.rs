@@ -14,9 +14,12 @@ pub enum TrainError {
     /// Data could not be read or encoded.
     #[error(transparent)]
     Data(#[from] mnar_data::DataError),
-    /// The instructions asked for are unknown, or this processor lacks them.
-    #[error(transparent)]
-    Kernels(#[from] mnar_kernels::UnknownIsa),
+    /// The kernels asked for are unknown, or this processor lacks their instructions.
+    #[error("{problem}; say avx512, avx2, portable or burn (its own operations)")]
+    Kernels {
+        /// What is wrong with the name.
+        problem: &'static str,
+    },
     /// Settings of the augmentation make no sense.
     #[error(transparent)]
     Augment(#[from] crate::augment::AugmentError),

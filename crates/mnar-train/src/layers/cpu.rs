@@ -1,11 +1,12 @@
 //! The interface to burn's CPU backend: tensors as slices, slices as tensors, and the instructions that process them.
 
+use crate::error::TrainError;
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::{Bytes, DType, Device, Shape, Tensor};
-use mnar_kernels::{ISA_VARIABLE, Isa, UnknownIsa};
-use std::sync::OnceLock;
+use mnar_kernels::Isa;
+use std::sync::{PoisonError, RwLock};
 
 /// The CPU backend with gradients.
 pub(super) type Tracked = Autodiff<Flex>;
@@ -42,28 +43,56 @@ pub(super) fn tensor(values: Vec<f32>, shape: &[usize]) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(values), Layout::contiguous(Shape::from(shape.to_vec())), DType::F32)
 }
 
-/// The value of [`ISA_VARIABLE`] that selects burn's own operations.
-const BURN: &str = "burn";
-
-/// The instruction set of our kernels, or `None` where burn's own operations were requested.
-pub(super) fn kernels() -> Option<Isa> {
-    static ASKED_FOR_BURN: OnceLock<bool> = OnceLock::new();
-    let burn = *ASKED_FOR_BURN.get_or_init(|| std::env::var(ISA_VARIABLE).is_ok_and(|name| name == BURN));
-    (!burn).then(Isa::current)
+/// What computes layers on the CPU.
+#[derive(Clone, Copy)]
+enum Kernels {
+    /// Ours, with the fastest instruction set of the processor.
+    Fastest,
+    /// Ours, with this instruction set.
+    Ours(Isa),
+    /// burn's own operations.
+    Burn,
 }
 
-/// What computes layers on the CPU: the name of an instruction set of our kernels, or `burn`.
+static SELECTED: RwLock<Kernels> = RwLock::new(Kernels::Fastest);
+
+/// The name that selects burn's own operations.
+const BURN: &str = "burn";
+
+/// Selects what computes the layers on the CPU, in the whole process: `avx512`, `avx2` or `portable` for our kernels with
+/// this instruction set, or `burn` for burn's own operations. Without a selection, our kernels use the fastest instruction
+/// set of the processor.
 ///
-/// This is the fastest instruction set of the processor, unless the environment variable `MNAR_KERNELS` is `avx512`,
-/// `avx2`, `portable` or `burn`.
+/// This is for programs to call, once, at their start: sums have other bits with another instruction set.
 ///
 /// # Errors
-/// The variable has another value, or names an instruction set that this processor lacks.
-pub fn cpu_kernels() -> Result<String, UnknownIsa> {
-    match kernels() {
-        Some(_) => Isa::from_environment().map(|isa| isa.to_string()),
-        None => Ok(BURN.to_owned()),
+/// The name is unknown, or names an instruction set that this processor lacks.
+pub fn select_cpu_kernels(name: &str) -> Result<(), TrainError> {
+    let selected = match name {
+        BURN => Kernels::Burn,
+        _ => match name.parse::<Isa>() {
+            Ok(isa) if isa.is_available() => Kernels::Ours(isa),
+            Ok(_) => return Err(TrainError::Kernels { problem: "this processor does not have it" }),
+            Err(_) => return Err(TrainError::Kernels { problem: "there is no such instruction set" }),
+        },
+    };
+    *SELECTED.write().unwrap_or_else(PoisonError::into_inner) = selected;
+    Ok(())
+}
+
+/// The instruction set of our kernels, or `None` where burn's own operations were selected.
+pub(super) fn kernels() -> Option<Isa> {
+    match *SELECTED.read().unwrap_or_else(PoisonError::into_inner) {
+        Kernels::Fastest => Some(Isa::detect()),
+        Kernels::Ours(isa) => Some(isa),
+        Kernels::Burn => None,
     }
+}
+
+/// What computes layers on the CPU: the name of an instruction set of our kernels, or `burn`. See
+/// [`select_cpu_kernels`].
+pub fn cpu_kernels() -> String {
+    kernels().map_or(BURN.to_owned(), |isa| isa.to_string())
 }
 
 /// Whether our kernels run on this device.
@@ -81,5 +110,12 @@ mod tests {
     fn the_cpu_is_known_for_one() {
         assert!(is_cpu(&Device::flex()) && is_cpu(&Device::flex().autodiff()));
         assert!(is_tracked(&Tensor::<2>::zeros([2, 3], &Device::flex().autodiff())));
+    }
+
+    #[test]
+    fn unknown_kernels_are_refused() {
+        let error = select_cpu_kernels("fast").unwrap_err().to_string();
+        assert!(error.starts_with("there is no such instruction set; say avx512, avx2, portable or burn"), "{error}");
+        assert_eq!(cpu_kernels(), Isa::detect().to_string());
     }
 }
