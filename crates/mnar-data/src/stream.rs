@@ -172,7 +172,7 @@ impl Rows for ParquetPredictions {
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
         let mut total: Option<S> = None;
         self.walk(|columns, labels, _| {
-            let sums = scan_block(&Block { columns, labels, weights: None }, zero);
+            let sums = scan_block(&Block { columns, labels, weights: None, given: &[] }, zero);
             match &mut total {
                 Some(total) => total.merge(sums),
                 None => total = Some(sums),

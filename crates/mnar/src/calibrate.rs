@@ -252,6 +252,7 @@ impl<S: Sums> Sums for Through<'_, S> {
                 columns: &columns,
                 labels: &block.labels[start..start + m],
                 weights: block.weights.map(|weights| &weights[start..start + m]),
+                given: &block.given_part(start..start + m),
             });
         }
     }

@@ -170,6 +170,22 @@ pub enum Error {
         /// What was singular.
         why: String,
     },
+    /// There is no column of this name that labelling may depend on.
+    #[error("there is no column `{name}` that labelling could depend on; there are {}", list_names(known))]
+    UnknownCovariate {
+        /// The name asked for.
+        name: String,
+        /// The columns that there are.
+        known: Vec<String>,
+    },
+    /// A column that labelling cannot be taken to depend on.
+    #[error("labelling cannot be taken to depend on the column `{name}`: {why}")]
+    UnusableCovariate {
+        /// The name of the column.
+        name: String,
+        /// The reason.
+        why: String,
+    },
     /// Settings that do not go together.
     #[error("{0}")]
     Settings(&'static str),

@@ -55,8 +55,20 @@ impl Bootstrap {
         progress: &dyn Progress,
         estimate: impl Fn(&[f64], u64) -> Result<PhiEstimate, Error> + Sync,
     ) -> Result<Replicates, Error> {
+        let draws = self.draw(n, progress, estimate)?;
+        let (phi, prevalence) = draws.values.into_iter().map(|draw| (draw.phi, draw.prevalence)).unzip();
+        Ok(Replicates { phi, prevalence, failed: draws.failed })
+    }
+
+    /// Like [`Bootstrap::run`], for anything that can be computed under row weights.
+    pub fn draw<T: Send>(
+        &self,
+        n: usize,
+        progress: &dyn Progress,
+        compute: impl Fn(&[f64], u64) -> Result<T, Error> + Sync,
+    ) -> Result<Draws<T>, Error> {
         progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
-        let results: Vec<Result<PhiEstimate, Error>> = (0..self.replicates as u64)
+        let results: Vec<Result<T, Error>> = (0..self.replicates as u64)
             .into_par_iter()
             .map(|replicate| {
                 if progress.cancelled() {
@@ -65,34 +77,40 @@ impl Bootstrap {
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(replicate + 1);
                 let weights: Vec<f64> = Exp1.sample_iter(&mut rng).take(n).collect();
-                let estimate = estimate(&weights, replicate);
+                let value = compute(&weights, replicate);
                 progress.step();
-                estimate
+                value
             })
             .collect();
         progress.end();
         if progress.cancelled() {
             return Err(Error::Cancelled);
         }
-        let mut replicates = Replicates { phi: Vec::new(), prevalence: Vec::new(), failed: 0 };
+        let mut draws = Draws { values: Vec::with_capacity(results.len()), failed: 0 };
         let mut first_error = None;
         for result in results {
             match result {
-                Ok(estimate) => {
-                    replicates.phi.push(estimate.phi);
-                    replicates.prevalence.push(estimate.prevalence);
-                }
+                Ok(value) => draws.values.push(value),
                 Err(error) => {
-                    replicates.failed += 1;
+                    draws.failed += 1;
                     first_error.get_or_insert(error);
                 }
             }
         }
         match first_error {
-            Some(error) if replicates.phi.len() * 2 < self.replicates => Err(error),
-            _ => Ok(replicates),
+            Some(error) if draws.values.len() * 2 < self.replicates => Err(error),
+            _ => Ok(draws),
         }
     }
+}
+
+/// What a bootstrap drew.
+#[derive(Clone, Debug)]
+pub struct Draws<T> {
+    /// The replicates that did not fail.
+    pub values: Vec<T>,
+    /// The number of those that did.
+    pub failed: usize,
 }
 
 impl Replicates {

@@ -37,12 +37,14 @@
 pub mod analysis;
 pub mod calibrate;
 pub mod classify;
+pub mod covariates;
 pub mod crossfit;
 pub mod diagnose;
 pub mod error;
 pub mod estimate;
 pub mod interval;
 pub mod labels;
+pub mod mechanism;
 mod mixture;
 pub mod nullable;
 pub mod phi;
@@ -58,6 +60,7 @@ pub mod sums;
 pub mod test;
 pub mod threshold;
 
+pub use covariates::Covariates;
 pub use error::Error;
 pub use estimate::{Estimator, PhiEstimate};
 pub use labels::{Class, Labels};

@@ -16,6 +16,15 @@ pub struct Block<'a> {
     pub labels: &'a [Option<Class>],
     /// How often each row counts; `None` counts every row once. Bootstraps draw these.
     pub weights: Option<&'a [f64]>,
+    /// Further numbers of each row: `given[j][i]` is what labelling may depend on besides the class. Often empty.
+    pub given: &'a [&'a [f64]],
+}
+
+impl<'a> Block<'a> {
+    /// The columns that labelling may depend on, for some of the rows.
+    pub fn given_part(&self, rows: std::ops::Range<usize>) -> Vec<&'a [f64]> {
+        self.given.iter().map(|column| &column[rows.clone()]).collect()
+    }
 }
 
 impl Block<'_> {
@@ -81,11 +90,13 @@ pub fn scan_block<S: Sums>(block: &Block<'_>, zero: &S) -> S {
     let sum_part = |start: usize| {
         let end = (start + part).min(n);
         let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..end]).collect();
+        let given = block.given_part(start..end);
         let mut sums = zero.clone();
         sums.add(&Block {
             columns: &columns,
             labels: &block.labels[start..end],
             weights: block.weights.map(|weights| &weights[start..end]),
+            given: &given,
         });
         sums
     };
@@ -106,6 +117,7 @@ pub struct Sample<'a> {
     posteriors: &'a Posteriors,
     labels: &'a Labels,
     weights: Option<&'a [f64]>,
+    given: &'a [&'a [f64]],
 }
 
 impl<'a> Sample<'a> {
@@ -125,7 +137,7 @@ impl<'a> Sample<'a> {
                 classes: crate::error::list_names(labels.names()),
             });
         }
-        Ok(Self { posteriors, labels, weights: None })
+        Ok(Self { posteriors, labels, weights: None, given: &[] })
     }
 
     /// The same rows, weighted if there are weights.
@@ -154,6 +166,24 @@ impl<'a> Sample<'a> {
         }
         self.weights = Some(weights);
         Ok(self)
+    }
+
+    /// The same rows with further numbers, on which labelling may depend besides the class.
+    pub fn given(mut self, columns: &'a [&'a [f64]]) -> Result<Self, Error> {
+        if let Some(column) = columns.iter().find(|column| column.len() != self.labels.len()) {
+            return Err(Error::LengthMismatch {
+                what: "a column that labelling may depend on",
+                found: column.len(),
+                expected: self.labels.len(),
+            });
+        }
+        self.given = columns;
+        Ok(self)
+    }
+
+    /// The further numbers of the rows.
+    pub(crate) fn given_columns(&self) -> &'a [&'a [f64]] {
+        self.given
     }
 
     /// The posteriors.
@@ -186,6 +216,7 @@ impl Rows for Sample<'_> {
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
         let columns: Vec<&[f64]> = (0..self.posteriors.n_classes()).map(|k| self.posteriors.column(k)).collect();
-        Ok(scan_block(&Block { columns: &columns, labels: self.labels.as_slice(), weights: self.weights }, zero))
+        let labels = self.labels.as_slice();
+        Ok(scan_block(&Block { columns: &columns, labels, weights: self.weights, given: self.given }, zero))
     }
 }

@@ -1,6 +1,7 @@
 //! What an analysis starts from.
 
 use crate::classify::Classifier;
+use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
 use crate::error::Error;
 use crate::labels::Labels;
@@ -23,6 +24,8 @@ pub struct Evidence<'a> {
     pub scored_by: ScoredBy,
     /// The features and the classifier, if bootstraps can refit it.
     pub features: Option<Features<'a>>,
+    /// Columns of the same rows that labelling may depend on. The classifier must have seen them.
+    pub covariates: Option<&'a Covariates>,
 }
 
 /// What is known about the classifier that scored the rows.
@@ -56,7 +59,18 @@ impl<'a> Evidence<'a> {
             plan: Cow::Owned(FoldPlan::single(labels.len())),
             scored_by: ScoredBy::Unknown,
             features: None,
+            covariates: None,
         }
+    }
+
+    /// The same evidence with columns that labelling may depend on besides the class. The classifier behind the posteriors
+    /// must have had them among its features.
+    pub fn with_covariates(self, covariates: &'a Covariates) -> Result<Self, Error> {
+        if covariates.len() != self.labels.len() && !covariates.is_empty() {
+            let (found, expected) = (covariates.len(), self.labels.len());
+            return Err(Error::LengthMismatch { what: "the table of columns", found, expected });
+        }
+        Ok(Self { covariates: Some(covariates), ..self })
     }
 
     /// The same predictions, cross-fitted by someone else in these folds.
@@ -91,6 +105,7 @@ impl<'a> Evidence<'a> {
             plan: Cow::Owned(plan),
             scored_by: ScoredBy::CrossFit,
             features: Some(features),
+            covariates: None,
         })
     }
 

@@ -1,7 +1,9 @@
 //! Everything that is said about a mechanism, in one record.
 
 use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
-use super::recipe::{EstimateSettings, Recipe};
+use super::labelling::{Circumstances, Labelling, Verdict as LabellingVerdict};
+use super::recipe::{EstimateSettings, Ran, Recipe};
+use super::search::Searched;
 use super::{Evidence, ScoredBy, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{
@@ -11,6 +13,7 @@ use crate::diagnose::{
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, Stop};
 use crate::labels::Labels;
+use crate::mechanism::Mechanism;
 use crate::nullable;
 use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
@@ -155,9 +158,21 @@ pub struct Findings {
     pub seed: u64,
     /// What a reader should know.
     pub warnings: Vec<String>,
+    /// What decided who got labelled; `None` where it was not asked (known mechanisms, population posteriors).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<LabellingVerdict>,
+    /// The questions behind the verdict, and their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labelling: Option<Labelling>,
+    /// The mechanism by class and columns, where it depends on columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mechanism: Option<Mechanism>,
     /// The posteriors after calibration, where there was one.
     #[serde(skip)]
     pub calibrated: Option<Posteriors>,
+    /// P(labelled | class, columns) of every row, where the mechanism depends on columns.
+    #[serde(skip)]
+    pub row_phi: Option<Vec<Phi>>,
 }
 
 impl Findings {
@@ -194,6 +209,10 @@ impl Findings {
             seed,
             warnings: vec![warning.to_owned()],
             calibrated: None,
+            verdict: None,
+            labelling: None,
+            mechanism: None,
+            row_phi: None,
         }
     }
 }
@@ -205,11 +224,12 @@ impl EstimateSettings {
         let recipe = Recipe::new(self, raw.kind())?;
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
-        let (estimate, calibration) = recipe.run(raw, labels, None)?;
+        let found = self.search(&recipe, evidence, progress)?;
+        let Searched { ran, intervals, mut labelling, identified: shadow, row_phi } = found;
+        let Ran { estimate, calibration, mechanism, .. } = ran;
         let (bcts, calibrated) = calibration.unzip();
         let sample = Sample::new(calibrated.as_ref().unwrap_or(raw), labels)?;
         let matrices = fits_matrices(labels.n_classes());
-        let intervals = Intervals::make(self, &recipe, evidence, &sample, &estimate, progress)?;
 
         // The checks compare scores, so they take the classifier's own: calibration on the same labels would hide part of a
         // misfit.
@@ -251,7 +271,19 @@ impl EstimateSettings {
             renormalised: raw.renormalised(),
             warnings,
         };
+        let verdict = labelling.as_mut().map(|labelling| {
+            labelling.verdict(&Circumstances {
+                classes: labels.names(),
+                phi: &estimate.phi,
+                self_masking: self_masking.as_ref().map(|check| check.p_value),
+                identified: shadow,
+            })
+        });
         Ok(Findings {
+            verdict,
+            labelling,
+            mechanism: mechanism.map(|found| found.mechanism).filter(|mechanism| !mechanism.terms.is_empty()),
+            row_phi,
             in_sample,
             self_masking,
             sensitivity: curve,
@@ -350,6 +382,10 @@ impl EstimateSettings {
             seed: self.seed,
             warnings,
             calibrated: None,
+            verdict: None,
+            labelling: None,
+            mechanism: None,
+            row_phi: None,
             phi: estimate.phi,
             prevalence: estimate.prevalence,
             unlabelled_shares: estimate.unlabelled_shares,

@@ -1,6 +1,6 @@
 //! The test of whether labels are informative, and the checks of its conditions.
 
-use super::recipe::Recipe;
+use super::recipe::{GivenColumns, Recipe};
 use super::{About, EstimateSettings, Evidence, Features, renormalised};
 use crate::classify::{SoftmaxRegression, Standardise};
 use crate::crossfit::FoldPlan;
@@ -206,7 +206,7 @@ impl TestSettings {
 /// phi as an estimate with default settings has it, without intervals: words for a verdict.
 fn default_phi(evidence: &Evidence<'_>) -> Result<Phi, Error> {
     let recipe = Recipe::new(&EstimateSettings::default(), evidence.posteriors.kind())?;
-    Ok(recipe.run(&evidence.posteriors, evidence.labels, None)?.0.phi)
+    Ok(recipe.run(&evidence.posteriors, evidence.labels, None, &GivenColumns::default())?.estimate.phi)
 }
 
 fn standardised_logits(posteriors: &Posteriors) -> Result<Array2<f64>, Error> {

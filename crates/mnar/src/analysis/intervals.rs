@@ -1,14 +1,16 @@
 //! Intervals of phi and of the class shares.
 
-use super::recipe::{Chosen, Recipe};
+use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior};
-use crate::interval::{Bootstrap, ProfileOf, Replicates, information_intervals, profile_interval};
+use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, information_intervals, profile_interval};
 use crate::labels::Class;
+use crate::phi::Phi;
 use crate::progress::Progress;
 use crate::rows::{Rows, Sample};
+use crate::shares::ClassShares;
 use crate::solver::Solver;
 use serde::{Deserialize, Serialize};
 
@@ -106,26 +108,50 @@ pub(super) struct Intervals {
     pub(super) prevalence: Option<Vec<(f64, f64)>>,
 }
 
+impl IntervalMethod {
+    /// The method that `auto` comes to.
+    pub(super) fn resolve(self, settings: &EstimateSettings, recipe: &Recipe, evidence: &Evidence<'_>) -> Self {
+        let numbers = evidence.labels.len().saturating_mul(evidence.labels.n_classes());
+        let affordable = numbers.saturating_mul(settings.replicates) <= AFFORDABLE;
+        match self {
+            Self::Auto if matches!(recipe.chosen(), Chosen::Known(_)) => Self::Information,
+            Self::Auto if evidence.features.is_some() || affordable => Self::Bootstrap,
+            Self::Auto => Self::Information,
+            asked => asked,
+        }
+    }
+}
+
+/// One replicate of a bootstrap.
+pub(super) struct Draw {
+    phi: Phi,
+    prevalence: ClassShares,
+    /// The effects of the terms of the columns.
+    pub(super) terms: Vec<f64>,
+    /// The scores of the directions that were looked at.
+    pub(super) scores: Option<Vec<f64>>,
+}
+
 impl Intervals {
+    /// Intervals around an estimate of the recipe, from the replicates if that is how they are made.
     pub(super) fn make(
-        settings: &EstimateSettings,
+        method: IntervalMethod,
         recipe: &Recipe,
         evidence: &Evidence<'_>,
         sample: &Sample<'_>,
-        estimate: &PhiEstimate,
-        progress: &dyn Progress,
+        ran: &Ran,
+        draws: Option<Draws<Draw>>,
     ) -> Result<Self, Error> {
-        let numbers = sample.labels().len().saturating_mul(sample.n_classes()).saturating_mul(settings.replicates);
-        let method = match settings.interval {
-            IntervalMethod::Auto if matches!(recipe.chosen(), Chosen::Known(_)) => IntervalMethod::Information,
-            IntervalMethod::Auto if evidence.features.is_some() || numbers <= AFFORDABLE => IntervalMethod::Bootstrap,
-            IntervalMethod::Auto => IntervalMethod::Information,
-            asked => asked,
-        };
-        match method {
-            IntervalMethod::Bootstrap => Self::bootstrap(settings, recipe, evidence, estimate, progress),
-            IntervalMethod::Profile => Self::profile(sample, recipe, estimate),
-            IntervalMethod::Auto | IntervalMethod::Information => {
+        let estimate = &ran.estimate;
+        let by_columns = ran.mechanism.as_ref().is_some_and(|found| !found.mechanism.terms.is_empty());
+        match (method, draws) {
+            (_, Some(draws)) => Ok(Self::bootstrap(evidence, estimate, draws)),
+            (IntervalMethod::Profile, _) if by_columns => Err(Error::Settings(
+                "profile intervals are for mechanisms by class alone; use the bootstrap or the information",
+            )),
+            (IntervalMethod::Profile, _) => Self::profile(sample, recipe, estimate),
+            _ if by_columns => Ok(Self::information(estimate)),
+            _ => {
                 let information = Self::information(estimate);
                 let at_bounds =
                     likelihood(recipe).and_then(|of| information_intervals(sample, of, estimate, CONFIDENCE));
@@ -144,36 +170,22 @@ impl Intervals {
         }
     }
 
-    fn bootstrap(
-        settings: &EstimateSettings,
-        recipe: &Recipe,
-        evidence: &Evidence<'_>,
-        estimate: &PhiEstimate,
-        progress: &dyn Progress,
-    ) -> Result<Self, Error> {
-        if settings.replicates < FEWEST_REPLICATES {
-            return Err(Error::OutOfRange {
-                name: "the number of replicates",
-                value: settings.replicates.to_string(),
-                range: "at least 20 for intervals",
-            });
-        }
-        let replicates = replicates(settings, recipe, evidence, progress)?;
+    fn bootstrap(evidence: &Evidence<'_>, estimate: &PhiEstimate, draws: Draws<Draw>) -> Self {
+        let failed = draws.failed;
+        let count = draws.values.len() + failed;
+        let (phi, prevalence) = draws.values.into_iter().map(|draw| (draw.phi, draw.prevalence)).unzip();
+        let replicates = Replicates { phi, prevalence, failed };
         let kind = match evidence.features {
             Some(_) => IntervalKind::BootstrapWithRefit,
             None => IntervalKind::Bootstrap,
         };
-        Ok(Self {
-            about: IntervalAbout {
-                replicates: settings.replicates,
-                failed_replicates: replicates.failed,
-                ..IntervalAbout::new(kind)
-            },
+        Self {
+            about: IntervalAbout { replicates: count, failed_replicates: failed, ..IntervalAbout::new(kind) },
             phi_se: Some(replicates.phi_standard_errors()),
             phi: Some(replicates.phi_intervals(&estimate.phi, CONFIDENCE)),
             prevalence_se: Some(replicates.prevalence_standard_errors()),
             prevalence: Some(replicates.prevalence_intervals(&estimate.prevalence, CONFIDENCE)),
-        })
+        }
     }
 
     fn profile(sample: &Sample<'_>, recipe: &Recipe, estimate: &PhiEstimate) -> Result<Self, Error> {
@@ -196,15 +208,24 @@ fn likelihood(recipe: &Recipe) -> Option<ProfileOf> {
     }
 }
 
-fn replicates(
+/// Repeats the whole estimate on resampled rows, with a mechanism that depends on the given columns.
+pub(super) fn replicates(
     settings: &EstimateSettings,
     recipe: &Recipe,
     evidence: &Evidence<'_>,
+    given: &GivenColumns<'_>,
     progress: &dyn Progress,
-) -> Result<Replicates, Error> {
+) -> Result<Draws<Draw>, Error> {
+    if settings.replicates < FEWEST_REPLICATES {
+        return Err(Error::OutOfRange {
+            name: "the number of replicates",
+            value: settings.replicates.to_string(),
+            range: "at least 20 for intervals",
+        });
+    }
     let labels = evidence.labels;
     let bootstrap = Bootstrap { replicates: settings.replicates, seed: settings.seed };
-    bootstrap.run(labels.len(), progress, |weights, replicate| {
+    bootstrap.draw(labels.len(), progress, |weights, replicate| {
         let refitted;
         let posteriors = match &evidence.features {
             None => evidence.posteriors.as_ref(),
@@ -216,6 +237,12 @@ fn replicates(
                 &refitted
             }
         };
-        recipe.run(posteriors, labels, Some(weights)).map(|(estimate, _)| estimate)
+        let ran = recipe.run(posteriors, labels, Some(weights), given)?;
+        Ok(Draw {
+            phi: ran.estimate.phi,
+            prevalence: ran.estimate.prevalence,
+            terms: ran.mechanism.map_or_else(Vec::new, |found| found.mechanism.terms),
+            scores: ran.scores,
+        })
     })
 }

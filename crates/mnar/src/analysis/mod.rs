@@ -27,13 +27,19 @@ mod evidence;
 mod findings;
 mod informative;
 mod intervals;
+mod labelling;
 mod recipe;
+mod search;
 
 pub use evidence::{Evidence, Features, ScoredBy};
 pub use findings::{About, ClassifierFindings, Findings};
 pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
 pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
-pub use recipe::{Calibrate, EstimateSettings, Method, ODDS_FACTORS};
+pub use labelling::{
+    ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect, Verdict,
+    VerdictKind,
+};
+pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.
 const SINGLE_PRECISION: f64 = 1e-5;

@@ -6,6 +6,7 @@ use crate::estimate::{
     ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
 };
 use crate::labels::Labels;
+use crate::mechanism::{ClassAndColumns, MechanismEstimate, projected_scores};
 use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::rows::{Rows, Sample};
@@ -46,6 +47,71 @@ pub enum Calibrate {
     None,
 }
 
+/// Which columns labelling may depend on besides the class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "GivenSpelling", into = "GivenSpelling")]
+pub enum Given {
+    /// Those that the data show it to depend on, if they are among the columns at hand.
+    #[default]
+    Auto,
+    /// None: the class alone.
+    None,
+    /// These.
+    Columns(Vec<String>),
+}
+
+/// A word or a list of columns.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum GivenSpelling {
+    Word(String),
+    Columns(Vec<String>),
+}
+
+impl TryFrom<GivenSpelling> for Given {
+    type Error = Error;
+
+    fn try_from(spelling: GivenSpelling) -> Result<Self, Error> {
+        match spelling {
+            GivenSpelling::Word(word) => word.parse(),
+            GivenSpelling::Columns(columns) => Given::columns(columns),
+        }
+    }
+}
+
+impl From<Given> for GivenSpelling {
+    fn from(given: Given) -> Self {
+        match given {
+            Given::Auto => Self::Word("auto".to_owned()),
+            Given::None => Self::Word("none".to_owned()),
+            Given::Columns(columns) => Self::Columns(columns),
+        }
+    }
+}
+
+impl Given {
+    /// These columns, of which there must be some.
+    pub fn columns(columns: Vec<String>) -> Result<Self, Error> {
+        if columns.is_empty() || columns.iter().any(String::is_empty) {
+            return Err(Error::Settings("name the columns that labelling may depend on, or say `auto` or `none`"));
+        }
+        Ok(Self::Columns(columns))
+    }
+}
+
+impl std::str::FromStr for Given {
+    type Err = Error;
+
+    /// `auto`, `none`, or columns separated by commas.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            list => Self::columns(list.split(',').map(|name| name.trim().to_owned()).collect()),
+        }
+    }
+}
+
 /// Settings of an estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -68,6 +134,10 @@ pub struct EstimateSettings {
     pub sensitivity: Vec<f64>,
     /// Computes how many labels would give intervals of phi this wide.
     pub width: Option<f64>,
+    /// Columns that labelling may depend on besides the class.
+    pub given: Given,
+    /// Permutations of the tests of what decided who got labelled.
+    pub permutations: usize,
     /// Whether the findings describe the classifier on the labelled rows: accuracy, reliability, confusion matrix.
     pub describe_classifier: bool,
     /// Seed of every draw.
@@ -86,6 +156,8 @@ impl Default for EstimateSettings {
             replicates: 200,
             sensitivity: Vec::new(),
             width: None,
+            given: Given::Auto,
+            permutations: 9999,
             describe_classifier: false,
             seed: 0,
         }
@@ -200,24 +272,87 @@ impl Recipe {
         }
     }
 
-    /// Calibrates and estimates under row weights, all in memory.
+    /// Calibrates and estimates under row weights, all in memory. With columns, the mechanism depends on them too, and the
+    /// directions beside them are scored.
     pub(super) fn run(
         &self,
         posteriors: &Posteriors,
         labels: &Labels,
         weights: Option<&[f64]>,
-    ) -> Result<(PhiEstimate, Option<(Bcts, Posteriors)>), Error> {
+        given: &GivenColumns<'_>,
+    ) -> Result<Ran, Error> {
         let sample = Sample::new(posteriors, labels)?.with_weights(weights)?;
-        let Some(calibration) = self.calibration else {
-            return Ok((self.estimate(&sample)?, None));
+        let calibration = match self.calibration {
+            None => None,
+            Some(calibration) => {
+                // A class without labels is reported as such, before a calibration fails to converge on it.
+                Tally::of(&sample)?;
+                let bcts = calibration.fit(&sample)?;
+                let calibrated = bcts.apply(posteriors)?;
+                Some((bcts, calibrated))
+            }
         };
-        // A class without labels is reported as such, before a calibration fails to converge on it.
-        Tally::of(&sample)?;
-        let bcts = calibration.fit(&sample)?;
-        let calibrated = bcts.apply(posteriors)?;
-        let estimate = self.estimate(&Sample::new(&calibrated, labels)?.with_weights(weights)?)?;
-        Ok((estimate, Some((bcts, calibrated))))
+        let used = calibration.as_ref().map_or(posteriors, |(_, calibrated)| calibrated);
+        let sample = Sample::new(used, labels)?.with_weights(weights)?;
+        let (mut mechanism, mut scores) = (None, None);
+        if !given.is_empty() {
+            let uncertainty = uncertainty(used);
+            let mut columns = given.columns.to_vec();
+            columns.push(&uncertainty);
+            let sample = sample.given(&columns)?;
+            let fitted = ClassAndColumns::default().estimate(&sample, given.terms)?;
+            scores = projected_scores(&sample, &fitted, given.directions() + 1)?;
+            mechanism = Some(fitted);
+        }
+        let estimate = match &mechanism {
+            Some(mechanism) if given.terms > 0 => mechanism.estimate.clone(),
+            _ => self.estimate(&sample)?,
+        };
+        Ok(Ran { estimate, calibration, mechanism, scores })
     }
+}
+
+/// The terms of a mechanism, and the directions that are scored beside them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GivenColumns<'a> {
+    /// The terms, then the directions.
+    pub(super) columns: Vec<&'a [f64]>,
+    /// The number of terms.
+    pub(super) terms: usize,
+}
+
+impl GivenColumns<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    pub(super) fn directions(&self) -> usize {
+        self.columns.len() - self.terms
+    }
+}
+
+/// What a recipe gives.
+pub(super) struct Ran {
+    pub(super) estimate: PhiEstimate,
+    pub(super) calibration: Option<(Bcts, Posteriors)>,
+    /// The mechanism by class and columns, where there are columns or directions.
+    pub(super) mechanism: Option<MechanismEstimate>,
+    /// The scores of the directions, and last that of the classifier's uncertainty.
+    pub(super) scores: Option<Vec<f64>>,
+}
+
+/// How unsure the classifier is of each row: the entropy of its probabilities. A mechanism by class says what r should look
+/// like along it; labels that favour easy rows do not fit.
+pub(super) fn uncertainty(posteriors: &Posteriors) -> Vec<f64> {
+    let mut entropy = vec![0.0; posteriors.len()];
+    for k in 0..posteriors.n_classes() {
+        for (entropy, &p) in entropy.iter_mut().zip(posteriors.column(k)) {
+            if p > 0.0 {
+                *entropy -= p * p.ln();
+            }
+        }
+    }
+    entropy
 }
 
 fn choose(settings: &EstimateSettings, kind: PosteriorKind) -> Result<Chosen, Error> {

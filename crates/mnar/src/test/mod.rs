@@ -5,12 +5,14 @@
 //! and the paper's ratio with a classifier learnt from the same labels hardly ever does (`results/README.md` measures
 //! both). Permuting r within folds needs no such reference.
 
+pub mod beyond_columns;
 pub mod bootstrap;
 pub mod likelihood_ratio;
 pub mod permutation;
 pub mod profiled;
 pub mod self_masking;
 
+pub use beyond_columns::BeyondColumns;
 pub use bootstrap::{BootstrapTest, BootstrapTests};
 pub use likelihood_ratio::likelihood_ratio;
 pub use permutation::PermutationTest;

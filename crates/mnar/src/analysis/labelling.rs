@@ -1,0 +1,550 @@
+//! What decided who got labelled: chance, the class, columns, or both. Three questions, three p-values, one verdict.
+
+use super::recipe::{GivenColumns, Ran, uncertainty};
+use super::{CONFIDENCE, Evidence};
+use crate::covariates::{Covariate, Covariates, Design};
+use crate::error::Error;
+use crate::estimate::normal_quantile;
+use crate::labels::Labels;
+use crate::mechanism::{Direction, MechanismEstimate, Reference, Scores, orthogonal_check};
+use crate::phi::Phi;
+use crate::posteriors::Posteriors;
+use crate::rows::Sample;
+use crate::shares::ClassShares;
+use crate::test::TestResult;
+use serde::{Deserialize, Serialize};
+
+/// The level at which the questions are answered.
+pub const LEVEL: f64 = 0.05;
+
+/// The kind of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// Nothing that was looked at shows how labels were chosen: as if by chance.
+    AtRandom,
+    /// The class decides, and nothing shows that more does.
+    ByClass,
+    /// Columns decide, and nothing shows that the class matters beyond them.
+    ByColumns,
+    /// Both the class and columns decide.
+    ByClassAndColumns,
+    /// The data contradict every mechanism that was tried, or cannot tell.
+    Unclear,
+}
+
+/// What decided who got labelled, in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The kind.
+    pub kind: VerdictKind,
+    /// The answer in one or two sentences, effects first.
+    pub headline: String,
+    /// What was checked and found.
+    pub checked: Vec<String>,
+    /// What no data of this kind can show.
+    pub cannot_know: String,
+}
+
+/// The labelling rate of some rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LabellingRate {
+    /// The name or the range of numbers that the rows share.
+    pub group: String,
+    /// How many rows there are.
+    pub rows: usize,
+    /// The share of them that is labelled.
+    pub rate: f64,
+}
+
+/// Whether r relates to one column beyond what the mechanism explains.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ColumnCheck {
+    /// The column.
+    pub column: String,
+    /// The statistic.
+    pub statistic: f64,
+    /// Its degrees of freedom.
+    pub df: usize,
+    /// The p-value of this column alone.
+    pub p_value: f64,
+    /// The p-value corrected for all columns that were looked at (Holm).
+    pub p_holm: f64,
+    /// The labelling rate along the column.
+    pub rates: Vec<LabellingRate>,
+}
+
+/// Is the mechanism enough, or does r relate to columns beyond it?
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ColumnsCheck {
+    /// The columns that the mechanism depends on already.
+    pub given: Vec<String>,
+    /// What the scores were compared with.
+    pub reference: Reference,
+    /// The smallest corrected p-value.
+    pub p_value: f64,
+    /// One entry per column that is not given, the strongest first.
+    pub columns: Vec<ColumnCheck>,
+    /// Whether r relates to how sure the classifier is, as when easy rows are labelled first.
+    pub easy_rows: ColumnCheck,
+}
+
+/// The effect of one column on the odds of being labelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ColumnEffect {
+    /// The column.
+    pub column: String,
+    /// What odds ratios compare with: the most common name, or one standard deviation less.
+    pub compared_with: String,
+    /// The effect of each name, or of the numbers.
+    pub terms: Vec<TermEffect>,
+    /// The labelling rate along the column.
+    pub rates: Vec<LabellingRate>,
+}
+
+/// An odds ratio of being labelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TermEffect {
+    /// The name, or what the numbers are counted in.
+    pub term: String,
+    /// By how much the odds of a label are multiplied.
+    pub odds_ratio: f64,
+    /// Its 95% interval.
+    pub ci95: (f64, f64),
+}
+
+/// The estimate where the class alone decides, for comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClassOnly {
+    /// P(labelled | class).
+    pub phi: Phi,
+    /// The class shares.
+    pub prevalence: ClassShares,
+    /// Their 95% intervals.
+    pub prevalence_ci95: Option<Vec<(f64, f64)>>,
+}
+
+/// What was found about who gets labelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Labelling {
+    /// The level at which the questions are answered.
+    pub level: f64,
+    /// Is it chance?
+    pub chance: TestResult,
+    /// Is the class enough?
+    pub class_enough: Option<ColumnsCheck>,
+    /// Where the mechanism depends on columns: are class and columns enough?
+    pub class_and_columns_enough: Option<ColumnsCheck>,
+    /// Where the mechanism depends on columns: does the class matter beyond them?
+    pub class_beyond_columns: Option<TestResult>,
+    /// The columns that the mechanism depends on.
+    pub given: Vec<String>,
+    /// Whether those columns were found here, and not asked for.
+    pub found_here: bool,
+    /// Their effects.
+    pub effects: Vec<ColumnEffect>,
+    /// The estimate where the class alone decides, if the mechanism depends on columns.
+    pub class_only: Option<ClassOnly>,
+}
+
+/// The columns whose directions are scored beside a mechanism.
+pub(super) struct Candidates<'a> {
+    covariates: &'a Covariates,
+    /// The position among the covariates, and how many directions it has.
+    columns: Vec<(usize, usize)>,
+    directions: Vec<Vec<f64>>,
+    pub(super) design: Design,
+}
+
+impl<'a> Candidates<'a> {
+    /// All columns but those that are given and those that cannot be checked (identifiers, columns that never vary).
+    pub(super) fn new(covariates: &'a Covariates, given: &[String]) -> Result<Self, Error> {
+        let design = Design::new(&covariates.select(given)?)?;
+        let (mut columns, mut directions) = (Vec::new(), Vec::new());
+        for (position, column) in covariates.columns().iter().enumerate() {
+            if given.contains(&column.name) || column.check().is_err() {
+                continue;
+            }
+            let of = column.directions();
+            if !of.is_empty() {
+                columns.push((position, of.len()));
+                directions.extend(of);
+            }
+        }
+        Ok(Self { covariates, columns, directions, design })
+    }
+
+    /// The terms of the mechanism, then the directions.
+    pub(super) fn given(&self) -> GivenColumns<'_> {
+        let columns = self.design.columns().iter().chain(&self.directions).map(Vec::as_slice).collect();
+        GivenColumns { columns, terms: self.design.len() }
+    }
+
+    /// One group per column, and the classifier's uncertainty as the last.
+    fn groups(&self) -> Vec<usize> {
+        self.columns.iter().map(|(_, size)| *size).chain([1]).collect()
+    }
+
+    /// Checks every column against the mechanism, by replicates that refit if there are some.
+    pub(super) fn check(
+        &self,
+        ran: &Ran,
+        replicates: Vec<Vec<f64>>,
+        posteriors: &Posteriors,
+        labels: &Labels,
+    ) -> Result<Option<ColumnsCheck>, Error> {
+        let Some(fitted) = &ran.mechanism else { return Ok(None) };
+        let (tests, reference) = match &ran.scores {
+            Some(observed) if !replicates.is_empty() => {
+                let scores = Scores { observed: observed.clone(), replicates };
+                (scores.check(&self.groups()), Reference::Refit)
+            }
+            _ => {
+                let uncertainty = uncertainty(posteriors);
+                let mut columns = self.given().columns;
+                columns.push(&uncertainty);
+                let sample = Sample::new(posteriors, labels)?.given(&columns)?;
+                (orthogonal_check(&sample, &fitted.mechanism, &self.groups())?, Reference::Orthogonal)
+            }
+        };
+        let holm = holm(&tests.iter().map(|test| test.p_value).collect::<Vec<_>>());
+        let entry = |position: usize, column: String, rates: Vec<LabellingRate>| {
+            let Direction { statistic, df, p_value } = tests[position];
+            ColumnCheck { column, statistic, df, p_value, p_holm: holm[position], rates }
+        };
+        let mut columns: Vec<ColumnCheck> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, (column, _))| {
+                let covariate = &self.covariates.columns()[*column];
+                entry(position, covariate.name.clone(), rates(covariate, labels))
+            })
+            .collect();
+        columns.sort_by(|a, b| a.p_value.total_cmp(&b.p_value).then(per_df(b).total_cmp(&per_df(a))));
+        let easy_rows = entry(self.columns.len(), "how sure the classifier is".to_owned(), Vec::new());
+        let p_value = holm.iter().copied().fold(1.0, f64::min);
+        let given = self.design.column_names().to_vec();
+        Ok(Some(ColumnsCheck { given, reference, p_value, columns, easy_rows }))
+    }
+
+    /// The effects of the given columns, with intervals from the replicates of their coefficients or from the information.
+    pub(super) fn effects(
+        &self,
+        fitted: &MechanismEstimate,
+        replicates: &[Vec<f64>],
+        labels: &Labels,
+    ) -> Result<Vec<ColumnEffect>, Error> {
+        let k = fitted.mechanism.classes.len();
+        let z = normal_quantile(CONFIDENCE);
+        let names = self.design.column_names();
+        let mut effects = Vec::new();
+        for (position, name) in names.iter().enumerate() {
+            let covariate = self.covariates.get(name)?;
+            let terms: Vec<usize> =
+                (0..self.design.len()).filter(|&j| self.design.terms[j].column == position).collect();
+            let rows_of = |term: usize| self.design.columns()[term].iter().filter(|value| **value != 0.0).count();
+            let reference = match covariate.n_levels() {
+                Some(_) => terms.iter().copied().max_by_key(|&term| rows_of(term)),
+                None => None,
+            };
+            let difference = |b: &dyn Fn(usize) -> f64, term: usize| b(term) - reference.map_or(0.0, b);
+            let effect = |term: usize| {
+                let centre = difference(&|j| fitted.mechanism.terms[j], term);
+                let sd = match replicates.len() {
+                    0 | 1 => {
+                        let covariance = |a: usize, b: usize| fitted.covariance[(k + a, k + b)];
+                        let variance = reference.map_or(covariance(term, term), |other| {
+                            covariance(term, term) + covariance(other, other) - 2.0 * covariance(term, other)
+                        });
+                        variance.max(0.0).sqrt()
+                    }
+                    draws => {
+                        let values: Vec<f64> = replicates.iter().map(|b| difference(&|j| b[j], term)).collect();
+                        let mean = values.iter().sum::<f64>() / draws as f64;
+                        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+                        (squares / (draws - 1) as f64).sqrt()
+                    }
+                };
+                let about = &self.design.terms[term];
+                let label = match (&about.level, about.unit) {
+                    (Some(level), _) => level.clone(),
+                    (None, unit) => format!("per {} (one standard deviation)", significant(unit.unwrap_or(1.0))),
+                };
+                let ci95 = ((centre - z * sd).exp(), (centre + z * sd).exp());
+                TermEffect { term: label, odds_ratio: centre.exp(), ci95 }
+            };
+            effects.push(ColumnEffect {
+                column: name.clone(),
+                compared_with: match reference {
+                    Some(term) => self.design.terms[term].level.clone().unwrap_or_default(),
+                    None => "one standard deviation less".to_owned(),
+                },
+                terms: terms.iter().copied().filter(|term| Some(*term) != reference).map(effect).collect(),
+                rates: rates(covariate, labels),
+            });
+        }
+        Ok(effects)
+    }
+}
+
+fn per_df(check: &ColumnCheck) -> f64 {
+    check.statistic / check.df.max(1) as f64
+}
+
+/// Three digits that matter.
+fn significant(value: f64) -> String {
+    let digits = (2 - value.abs().max(1e-12).log10().floor() as i32).clamp(0, 12) as usize;
+    format!("{value:.digits$}")
+}
+
+/// The labelling rate along a column.
+pub(super) fn rates(column: &Covariate, labels: &Labels) -> Vec<LabellingRate> {
+    let groups = column.groups().into_iter().filter(|group| !group.rows.is_empty());
+    groups
+        .map(|group| {
+            let labelled = group.rows.iter().filter(|&&row| labels.is_labelled(row)).count();
+            let rows = group.rows.len();
+            LabellingRate { group: group.name, rows, rate: labelled as f64 / rows as f64 }
+        })
+        .collect()
+}
+
+/// Holm's correction: every p-value times the number of hypotheses not rejected before it.
+fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let mut corrected = vec![1.0; p.len()];
+    let mut largest: f64 = 0.0;
+    for (rank, &i) in order.iter().enumerate() {
+        largest = largest.max((p[i] * (p.len() - rank) as f64).min(1.0));
+        corrected[i] = largest;
+    }
+    corrected
+}
+
+/// How much of the scores' variation the given columns leave, at least, for the effect of the class to be told from theirs.
+const SHADOW: f64 = 0.01;
+
+/// Whether anything is left in the features that tells the classes apart once the columns are given: the share of the
+/// variation of the scores that smooth functions of the columns do not explain.
+pub(super) fn shadow(evidence: &Evidence<'_>, posteriors: &Posteriors, given: &Covariates) -> Result<bool, Error> {
+    if let (Some(features), Some(all)) = (&evidence.features, evidence.covariates) {
+        let every = !features.names.is_empty() && all.columns().iter().all(|column| given.get(&column.name).is_ok());
+        if every {
+            return Ok(false);
+        }
+    }
+    let left = crate::test::beyond_columns::unexplained(posteriors, &evidence.plan, given)?;
+    Ok(left > SHADOW)
+}
+
+impl Labelling {
+    /// Columns that the data show labelling to depend on.
+    fn columns_matter(&self) -> bool {
+        let rejected = |check: &ColumnCheck| check.p_holm <= self.level && self.given.contains(&check.column);
+        self.found_here || self.class_enough.as_ref().is_some_and(|check| check.columns.iter().any(rejected))
+    }
+
+    /// The check of the mechanism that the estimate rests on.
+    pub fn remaining(&self) -> Option<&ColumnsCheck> {
+        if self.given.is_empty() { self.class_enough.as_ref() } else { self.class_and_columns_enough.as_ref() }
+    }
+
+    /// The verdict.
+    pub(super) fn verdict(&self, about: &Circumstances<'_>) -> Verdict {
+        let class_matters = match &self.class_beyond_columns {
+            Some(test) => test.p_value <= self.level,
+            None => self.chance.p_value <= self.level,
+        };
+        let columns_matter = self.columns_matter();
+        let doubts = self.doubts(about);
+        let kind = match (class_matters, columns_matter) {
+            _ if !doubts.is_empty() => VerdictKind::Unclear,
+            (true, true) => VerdictKind::ByClassAndColumns,
+            (true, false) => VerdictKind::ByClass,
+            (false, true) => VerdictKind::ByColumns,
+            (false, false) => VerdictKind::AtRandom,
+        };
+        Verdict {
+            kind,
+            headline: self.headline(kind, about, &doubts),
+            checked: self.checked(about),
+            cannot_know: "Columns that are not in the data may decide as well; nothing here can show that.".to_owned(),
+        }
+    }
+
+    /// What contradicts the mechanism that the estimate rests on.
+    fn doubts(&self, about: &Circumstances<'_>) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !about.identified {
+            doubts.push(
+                "once the given columns are taken into account, nothing in the features tells the classes apart, so nothing in the data identifies the effect of the class"
+                    .to_owned(),
+            );
+        }
+        if let Some(check) = self.remaining() {
+            for column in check.columns.iter().filter(|column| column.p_holm <= self.level) {
+                doubts.push(format!("labels also depend on `{}` ({})", column.column, p(column.p_holm)));
+            }
+            if check.easy_rows.p_holm <= self.level {
+                doubts.push(format!(
+                    "labels depend on how sure the classifier is of a row, as when easy rows are labelled first ({})",
+                    p(check.easy_rows.p_holm)
+                ));
+            }
+        }
+        if let Some(p_value) = about.self_masking.filter(|p_value| self.given.is_empty() && *p_value <= DOUBT) {
+            doubts.push(format!(
+                "unlabelled rows are not as hard to classify as labelled rows of the same classes ({})",
+                p(p_value)
+            ));
+        }
+        doubts
+    }
+
+    fn headline(&self, kind: VerdictKind, about: &Circumstances<'_>, doubts: &[String]) -> String {
+        let contrast = about.contrast();
+        let columns = self.effects.iter().map(rates_in_words).collect::<Vec<_>>().join("; ");
+        let beyond = self.class_beyond_columns.as_ref().map_or(f64::NAN, |test| test.p_value);
+        match kind {
+            VerdictKind::AtRandom => format!(
+                "No sign that anything decides who gets labelled but chance ({}): labelling depends neither on the class nor on a column that was looked at, as far as these data show.",
+                p(self.chance.p_value)
+            ),
+            VerdictKind::ByClass => {
+                format!("The class decides who gets labelled: {contrast} ({}).", p(self.chance.p_value))
+            }
+            VerdictKind::ByColumns => format!(
+                "Columns decide who gets labelled: {columns}. Beyond them the class shows no effect ({}).",
+                p(beyond)
+            ),
+            VerdictKind::ByClassAndColumns => format!(
+                "Both the class and columns decide who gets labelled: {contrast} ({} beyond the columns); {columns}.",
+                p(beyond)
+            ),
+            VerdictKind::Unclear => format!(
+                "It is unclear what decides who gets labelled: {}. The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it.",
+                doubts.join("; ")
+            ),
+        }
+    }
+
+    fn checked(&self, about: &Circumstances<'_>) -> Vec<String> {
+        let percent = 100.0 * self.level;
+        let mut checked = vec![format!(
+            "Is it chance? {} at the {percent:.0}% level ({}).",
+            if self.chance.p_value <= self.level { "Rejected" } else { "Not rejected" },
+            p(self.chance.p_value)
+        )];
+        for check in self.class_enough.iter().chain(&self.class_and_columns_enough) {
+            let what = match check.given.as_slice() {
+                [] => "Is the class enough?".to_owned(),
+                given => format!("Are the class and {} enough?", given.join(", ")),
+            };
+            let found = check.columns.iter().chain([&check.easy_rows]).filter(|column| column.p_holm <= self.level);
+            let found: Vec<String> = found.map(|column| format!("{} ({})", column.column, p(column.p_holm))).collect();
+            let looked_at = check.columns.len() + 1;
+            checked.push(match found.as_slice() {
+                [] => format!(
+                    "{what} Nothing else shows among {looked_at} things that were looked at (smallest corrected {}).",
+                    p(check.p_value)
+                ),
+                found => format!("{what} No: labels also depend on {}.", found.join(", ")),
+            });
+        }
+        if self.class_enough.is_none() {
+            checked.push("Is the class enough? Not checked: no columns were given.".to_owned());
+        }
+        if let Some(test) = &self.class_beyond_columns {
+            checked.push(format!(
+                "Does the class matter beyond {}? {} ({}).",
+                self.given.join(", "),
+                if test.p_value <= self.level { "Yes" } else { "No sign of it" },
+                p(test.p_value)
+            ));
+        }
+        if let Some(p_value) = about.self_masking {
+            checked.push(format!(
+                "Are unlabelled rows as hard as labelled rows of their class? {}",
+                match p_value <= DOUBT {
+                    true => format!("No ({}).", p(p_value)),
+                    false => format!("No sign that they are not ({}).", p(p_value)),
+                }
+            ));
+        }
+        checked
+    }
+}
+
+/// At or below this p-value the check by predicted class is taken as a sign of trouble: its size at 5% is 5.6% to 8.0%.
+const DOUBT: f64 = 0.01;
+
+/// What a verdict needs to know besides the three answers.
+pub(super) struct Circumstances<'a> {
+    pub(super) classes: &'a [String],
+    pub(super) phi: &'a Phi,
+    /// The p-value of the check that compares uncertainties within predicted classes.
+    pub(super) self_masking: Option<f64>,
+    /// Whether the effect of the class can be told from that of the columns.
+    pub(super) identified: bool,
+}
+
+impl Circumstances<'_> {
+    fn contrast(&self) -> String {
+        let order = |a: &usize, b: &usize| self.phi[*a].total_cmp(&self.phi[*b]);
+        let of = 0..self.phi.len();
+        let (Some(most), Some(least)) = (of.clone().max_by(order), of.min_by(order)) else { return String::new() };
+        format!(
+            "`{}` is about {:.1} times as likely to be labelled as `{}`",
+            self.classes[most],
+            self.phi[most] / self.phi[least],
+            self.classes[least]
+        )
+    }
+}
+
+/// "`site` (93% labelled in A, 20% in C)".
+fn rates_in_words(effect: &ColumnEffect) -> String {
+    let order = |a: &&LabellingRate, b: &&LabellingRate| a.rate.total_cmp(&b.rate);
+    let enough = || effect.rates.iter().filter(|rate| rate.rows >= 10 || effect.rates.len() <= 2);
+    match (enough().max_by(order), enough().min_by(order)) {
+        (Some(most), Some(least)) => format!(
+            "`{}` ({:.0}% labelled where it is {}, {:.0}% where it is {})",
+            effect.column,
+            100.0 * most.rate,
+            most.group,
+            100.0 * least.rate,
+            least.group
+        ),
+        _ => format!("`{}`", effect.column),
+    }
+}
+
+/// A p-value in words.
+fn p(value: f64) -> String {
+    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holm_corrects_as_in_the_textbook() {
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (found, expected) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((found - expected).abs() < 1e-12);
+        }
+    }
+}

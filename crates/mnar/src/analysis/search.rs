@@ -1,0 +1,193 @@
+//! From the class alone to the columns that labelling depends on besides it, step by step.
+
+use super::intervals::{Draw, IntervalMethod, Intervals, replicates};
+use super::labelling::{Candidates, ClassOnly, Labelling, shadow};
+use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
+use super::{EstimateSettings, Evidence, LEVEL};
+use crate::covariates::Covariates;
+use crate::error::Error;
+use crate::estimate::SharePrior;
+use crate::interval::Draws;
+use crate::phi::Phi;
+use crate::posteriors::PosteriorKind;
+use crate::progress::Progress;
+use crate::rows::Sample;
+use crate::test::{BeyondColumns, PermutationTest, TestResult, chi_square_p};
+
+/// The estimate that the search ends with, and what it found on the way.
+pub(super) struct Searched {
+    pub(super) ran: Ran,
+    pub(super) intervals: Intervals,
+    pub(super) labelling: Option<Labelling>,
+    /// Whether the effect of the class can be told from that of the columns.
+    pub(super) identified: bool,
+    pub(super) row_phi: Option<Vec<Phi>>,
+}
+
+/// At most this many columns are taken into the mechanism without being asked for. Every one costs precision.
+const MOST_COLUMNS: usize = 3;
+
+/// Up to this many numbers are drawn by the permutations of one test; beyond that the chi-square limit is as good.
+const AFFORDABLE_DRAWS: usize = 400_000_000;
+
+impl EstimateSettings {
+    /// Estimates with the class alone, checks whether that is enough, takes in columns as asked or as needed, and makes
+    /// the intervals.
+    pub(super) fn search(
+        &self,
+        recipe: &Recipe,
+        evidence: &Evidence<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Searched, Error> {
+        let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
+        let method = self.interval.resolve(self, recipe, evidence);
+        let asked: &[String] = match &self.given {
+            Given::Columns(columns) => columns,
+            Given::Auto | Given::None => &[],
+        };
+        let label_shift = *recipe.chosen() == Chosen::LabelShift && recipe.prior == SharePrior::None;
+        if !asked.is_empty() && !label_shift {
+            return Err(Error::Settings(
+                "columns that labelling depends on go with the method label-shift, without a prior weight",
+            ));
+        }
+        let questioned = label_shift && raw.kind() == PosteriorKind::Labelled;
+        let none = Covariates::default();
+        let covariates = match evidence.covariates {
+            Some(covariates) if questioned => covariates,
+            _ => &none,
+        };
+        let mut step = Step::run(self, recipe, evidence, covariates, &[], method, progress)?;
+        if !questioned {
+            let intervals = step.intervals(method, recipe, evidence)?;
+            return Ok(Searched { ran: step.ran, intervals, labelling: None, identified: true, row_phi: None });
+        }
+
+        let class_enough = step.check.clone();
+        let mut given: Vec<String> = asked.to_vec();
+        let searching = self.given == Given::Auto;
+        let mut class_only = None;
+        if !given.is_empty() {
+            class_only = Some(step.class_only(method, recipe, evidence)?);
+            step = Step::run(self, recipe, evidence, covariates, &given, method, progress)?;
+        }
+        while searching && given.len() < MOST_COLUMNS {
+            let strongest = step.check.as_ref().and_then(|check| check.columns.first());
+            let Some(column) = strongest.filter(|column| column.p_holm <= LEVEL).map(|column| column.column.clone())
+            else {
+                break;
+            };
+            if given.is_empty() {
+                class_only = Some(step.class_only(method, recipe, evidence)?);
+            }
+            given.push(column);
+            step = Step::run(self, recipe, evidence, covariates, &given, method, progress)?;
+        }
+
+        let sample = Sample::new(raw, labels)?;
+        let affordable = (AFFORDABLE_DRAWS / labels.len().max(1)).clamp(1, self.permutations.max(1));
+        let chance = PermutationTest { permutations: affordable, seed: self.seed }.run(&sample, &evidence.plan)?;
+        let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
+        if !given.is_empty() {
+            let columns = covariates.select(&given)?;
+            let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+            identified = shadow(evidence, used, &columns)?;
+            if identified {
+                let test = BeyondColumns { permutations: affordable, seed: self.seed };
+                beyond = Some(limit(test.run(&sample, &evidence.plan, &columns)?));
+            }
+            if let Some(fitted) = &step.ran.mechanism {
+                let design = &step.candidates.design;
+                row_phi = Some(fitted.mechanism.rows(design.columns(), labels.len()));
+                effects = step.candidates.effects(fitted, &step.terms(), labels)?;
+            }
+        }
+        let labelling = Labelling {
+            level: LEVEL,
+            chance: limit(chance),
+            class_enough,
+            class_and_columns_enough: step.check.clone().filter(|_| !given.is_empty()),
+            class_beyond_columns: beyond,
+            found_here: searching && !given.is_empty(),
+            given,
+            effects,
+            class_only,
+        };
+        let intervals = step.intervals(method, recipe, evidence)?;
+        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), identified, row_phi })
+    }
+}
+
+/// With too few draws to be precise, the chi-square limit gives the p-value: the rows are many then.
+fn limit(result: TestResult) -> TestResult {
+    const PRECISE: usize = 199;
+    match (result.draws < PRECISE, result.df) {
+        (true, Some(df)) => TestResult { p_value: chi_square_p(result.statistic, df), draws: 0, ..result },
+        _ => result,
+    }
+}
+
+/// The estimate with some columns given.
+struct Step<'a> {
+    candidates: Candidates<'a>,
+    ran: Ran,
+    draws: Option<Draws<Draw>>,
+    check: Option<super::ColumnsCheck>,
+}
+
+impl<'a> Step<'a> {
+    fn run(
+        settings: &EstimateSettings,
+        recipe: &Recipe,
+        evidence: &Evidence<'_>,
+        covariates: &'a Covariates,
+        given: &[String],
+        method: IntervalMethod,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let candidates = Candidates::new(covariates, given)?;
+        let columns = if covariates.is_empty() { GivenColumns::default() } else { candidates.given() };
+        let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
+        let ran = recipe.run(raw, labels, None, &columns)?;
+        let draws = match method {
+            IntervalMethod::Bootstrap => Some(replicates(settings, recipe, evidence, &columns, progress)?),
+            _ => None,
+        };
+        let scores = match (&draws, &evidence.features) {
+            (Some(draws), Some(_)) => draws.values.iter().filter_map(|draw| draw.scores.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let used = ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+        let check = candidates.check(&ran, scores, used, labels)?;
+        Ok(Self { candidates, ran, draws, check })
+    }
+
+    /// The effects of the terms in every replicate.
+    fn terms(&self) -> Vec<Vec<f64>> {
+        self.draws.iter().flat_map(|draws| draws.values.iter().map(|draw| draw.terms.clone())).collect()
+    }
+
+    fn intervals(
+        &mut self,
+        method: IntervalMethod,
+        recipe: &Recipe,
+        evidence: &Evidence<'_>,
+    ) -> Result<Intervals, Error> {
+        let raw = evidence.posteriors.as_ref();
+        let used = self.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+        let sample = Sample::new(used, evidence.labels)?;
+        Intervals::make(method, recipe, evidence, &sample, &self.ran, self.draws.take())
+    }
+
+    /// The estimate of a step with the class alone.
+    fn class_only(
+        &mut self,
+        method: IntervalMethod,
+        recipe: &Recipe,
+        evidence: &Evidence<'_>,
+    ) -> Result<ClassOnly, Error> {
+        let prevalence_ci95 = self.intervals(method, recipe, evidence)?.prevalence;
+        let estimate = &self.ran.estimate;
+        Ok(ClassOnly { phi: estimate.phi.clone(), prevalence: estimate.prevalence.clone(), prevalence_ci95 })
+    }
+}

@@ -1,0 +1,248 @@
+//! Is the class enough? Whether r relates to directions of x beyond what a mechanism explains.
+//!
+//! The score of a direction g is Σ_i (1[r_i=0] − P(r_i=0|x_i)) g_i, with the scores of the mechanism's own parameters
+//! projected out. Its variance depends on how the classifier was learnt, so the chi-square reference of a logistic
+//! regression does not hold: on Pima it rejected 18% of true self-masking at the 5% level. Two references do:
+//!
+//! - *refit*: the spread of the score over bootstrap replicates that refit the classifier, the same ones that intervals
+//!   are made of. Powerful, because the classifier's own shape tells what r should look like.
+//! - *orthogonal*: the odds that the classifier expects of a labelled row are replaced by the odds of its actual label.
+//!   E[1[r=0] − r exp(−a_y − b'z) | x] = 0 under the mechanism whatever the classifier, so errors of the classifier have
+//!   no first-order effect, and nothing need be refitted. It has less power with few labels.
+
+use super::sums::Selection;
+use super::{Mechanism, MechanismEstimate};
+use crate::error::Error;
+use crate::rows::{Rows, Sample};
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+
+/// What the scores are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// Their spread over replicates that refit the classifier.
+    Refit,
+    /// Their sampling variance where actual labels stand in for the classifier's expectation.
+    Orthogonal,
+}
+
+/// Directions that are tested together, such as the names of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Direction {
+    /// The quadratic form of the scores.
+    pub statistic: f64,
+    /// Its degrees of freedom.
+    pub df: usize,
+    /// The p-value.
+    pub p_value: f64,
+}
+
+/// Scores of directions in the rows as they are, and in the replicates of a bootstrap that refits.
+#[derive(Clone, Debug)]
+pub struct Scores {
+    /// The scores of the rows as they are.
+    pub observed: Vec<f64>,
+    /// The scores of the replicates.
+    pub replicates: Vec<Vec<f64>>,
+}
+
+/// Scores of the directions that follow the terms of the mechanism among the given columns; `None` where the information
+/// about the mechanism is singular.
+pub(crate) fn projected_scores(
+    rows: &Sample<'_>,
+    fitted: &MechanismEstimate,
+    directions: usize,
+) -> Result<Option<Vec<f64>>, Error> {
+    Ok(rows.scan(&Selection::at(&fitted.mechanism, directions))?.projected_scores())
+}
+
+/// Directions whose variance is below this share of the largest of their group hold only rounding error.
+const RELATIVE_RANK: f64 = 1e-8;
+
+impl Scores {
+    /// One test per group of consecutive directions, whose sizes are given.
+    pub fn check(&self, groups: &[usize]) -> Vec<Direction> {
+        let draws = self.replicates.len();
+        let mut start = 0;
+        groups
+            .iter()
+            .map(|&size| {
+                let range = start..start + size;
+                start += size;
+                let mean: Vec<f64> = range
+                    .clone()
+                    .map(|j| self.replicates.iter().map(|scores| scores[j]).sum::<f64>() / draws as f64)
+                    .collect();
+                let mut covariance = DMatrix::zeros(size, size);
+                for scores in &self.replicates {
+                    let off = DVector::from_fn(size, |j, _| scores[range.start + j] - mean[j]);
+                    covariance += &off * off.transpose();
+                }
+                covariance /= (draws.max(2) - 1) as f64;
+                let observed = DVector::from_column_slice(&self.observed[range]);
+                let (statistic, df) = quadratic_form(&observed, &covariance);
+                // The covariance is estimated from the replicates: Hotelling's T².
+                Direction { statistic, df, p_value: hotelling_p(statistic, df, draws.saturating_sub(1)) }
+            })
+            .collect()
+    }
+}
+
+/// Tests the directions by their orthogonal scores, which need no refit.
+pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]) -> Result<Vec<Direction>, Error> {
+    let (k, d) = (start.classes.len(), start.terms.len());
+    let (p, m) = (k + d, groups.iter().sum::<usize>());
+    let (posteriors, labels, given) = (sample.posteriors(), sample.labels(), sample.given_columns());
+    let n = labels.len();
+    // (P(r=1|x), t and z) of a row.
+    let row = |theta: &DVector<f64>, i: usize, slope: &mut DVector<f64>| -> f64 {
+        let probabilities = posteriors.row(i);
+        let mut total = 0.0;
+        for a in 0..k {
+            slope[a] = probabilities[a] * (-theta[a]).exp();
+            total += slope[a];
+        }
+        let mut log_odds = total.ln();
+        for a in 0..k {
+            slope[a] /= total;
+        }
+        for j in 0..d {
+            slope[k + j] = given[j][i];
+            log_odds -= theta[k + j] * given[j][i];
+        }
+        1.0 / (1.0 + log_odds.exp())
+    };
+    // exp(−a_y − b'z) of a labelled row.
+    let odds = |theta: &DVector<f64>, i: usize, class: usize| {
+        (-theta[class] - (0..d).map(|j| theta[k + j] * given[j][i]).sum::<f64>()).clamp(-15.0, 15.0).exp()
+    };
+    let equations = |theta: &DVector<f64>| {
+        let mut slope = DVector::zeros(p);
+        let mut moment = DVector::zeros(p);
+        let mut jacobian = DMatrix::zeros(p, p);
+        for i in 0..n {
+            let labelled = row(theta, i, &mut slope);
+            match labels.get(i) {
+                None => moment.axpy(labelled, &slope, 1.0),
+                Some(class) => {
+                    let odds = odds(theta, i, class.index());
+                    moment.axpy(-labelled * odds, &slope, 1.0);
+                    for a in 0..p {
+                        let inner = labelled * odds * slope[a];
+                        jacobian[(a, class.index())] += inner;
+                        for j in 0..d {
+                            jacobian[(a, k + j)] += inner * given[j][i];
+                        }
+                    }
+                }
+            }
+        }
+        (moment, jacobian)
+    };
+    // Newton with step halving; where the equations have no root (a class at phi = 1) the projection below still makes the
+    // scores insensitive to small errors of theta.
+    let mut theta = start.parameters();
+    let (mut moment, mut jacobian) = equations(&theta);
+    for _ in 0..50 {
+        let Some(mut step) = jacobian.clone().lu().solve(&moment) else { break };
+        step.neg_mut();
+        let longest = step.amax();
+        if longest > 2.0 {
+            step *= 2.0 / longest;
+        }
+        let mut factor = 1.0;
+        let mut improved = false;
+        while factor > 1e-3 {
+            let next = (&theta + &step * factor).map(|value| value.clamp(-15.0, 15.0));
+            let (next_moment, next_jacobian) = equations(&next);
+            if next_moment.norm() < moment.norm() {
+                (theta, moment, jacobian) = (next, next_moment, next_jacobian);
+                improved = true;
+                break;
+            }
+            factor /= 2.0;
+        }
+        if !improved || (&step * factor).amax() < 1e-8 {
+            break;
+        }
+    }
+
+    let directions = &given[d..d + m];
+    let means: Vec<f64> = directions.iter().map(|column| column.iter().sum::<f64>() / n as f64).collect();
+    let mut slope = DVector::zeros(p);
+    let mut cross = DMatrix::zeros(m, p);
+    for (i, class) in labels.labelled() {
+        let inner = row(&theta, i, &mut slope) * odds(&theta, i, class.index());
+        for g in 0..m {
+            let scaled = inner * (directions[g][i] - means[g]);
+            cross[(g, class.index())] += scaled;
+            for j in 0..d {
+                cross[(g, k + j)] += scaled * given[j][i];
+            }
+        }
+    }
+    // A class that seems to be labelled always (phi = 1) leaves no trace in the equations: pseudo-inverse.
+    let svd = jacobian.transpose().svd(true, true);
+    let negligible = 1e-10 * svd.singular_values.max();
+    let pull = svd.solve(&cross.transpose(), negligible).map_err(|_| super::not_identified())?.transpose();
+    let mut total = DVector::zeros(m);
+    let mut squares = DMatrix::zeros(m, m);
+    let mut contribution = DVector::zeros(m);
+    for i in 0..n {
+        let labelled = row(&theta, i, &mut slope);
+        let residual = match labels.get(i) {
+            None => labelled,
+            Some(class) => -labelled * odds(&theta, i, class.index()),
+        };
+        for g in 0..m {
+            contribution[g] = directions[g][i] - means[g];
+        }
+        contribution.gemv(-1.0, &pull, &slope, 1.0);
+        contribution *= residual;
+        total += &contribution;
+        squares.ger(1.0, &contribution, &contribution, 1.0);
+    }
+    let covariance = squares - &total * total.transpose() / n as f64;
+    let mut first = 0;
+    Ok(groups
+        .iter()
+        .map(|&size| {
+            let scores = total.rows(first, size).into_owned();
+            let block = covariance.view((first, first), (size, size)).into_owned();
+            first += size;
+            let (statistic, df) = quadratic_form(&scores, &block);
+            Direction { statistic, df, p_value: hotelling_p(statistic, df, labels.n_labelled().saturating_sub(p)) }
+        })
+        .collect())
+}
+
+/// u'V⁺u over the directions that have variance, and their number.
+fn quadratic_form(scores: &DVector<f64>, covariance: &DMatrix<f64>) -> (f64, usize) {
+    // In units of each direction, so that the rank does not depend on their scales.
+    let scale = covariance.diagonal().map(|variance| if variance > 0.0 { variance.sqrt() } else { 1.0 });
+    let unit = DMatrix::from_fn(scores.len(), scores.len(), |i, j| covariance[(i, j)] / (scale[i] * scale[j]));
+    let scores = scores.component_div(&scale);
+    let eigen = unit.symmetric_eigen();
+    let largest = eigen.eigenvalues.max();
+    let (mut statistic, mut df) = (0.0, 0);
+    for j in 0..scores.len() {
+        if largest > 0.0 && eigen.eigenvalues[j] > RELATIVE_RANK * largest {
+            statistic += eigen.eigenvectors.column(j).dot(&scores).powi(2) / eigen.eigenvalues[j];
+            df += 1;
+        }
+    }
+    (statistic, df)
+}
+
+/// P(T² ≥ statistic) where the covariance was estimated with `freedom` degrees of freedom.
+fn hotelling_p(statistic: f64, df: usize, freedom: usize) -> f64 {
+    if df == 0 || freedom <= df {
+        return 1.0;
+    }
+    let rest = (freedom - df + 1) as f64;
+    let f = statistic * rest / (df as f64 * freedom as f64);
+    FisherSnedecor::new(df as f64, rest).map_or(1.0, |distribution| distribution.sf(f))
+}

@@ -1,0 +1,246 @@
+//! Labelling that depends on the class and on columns: logit P(labelled | y, z) = a_y + b'z.
+//!
+//! With the labelled posterior s(y|x) of a classifier that has z among its features, the odds of being unlabelled are
+//!
+//! P(r=0|x) / P(r=1|x) = Σ_y s(y|x) exp(−a_y − b'z),
+//!
+//! so (a, b) maximise the likelihood of r given x. It is a logistic regression of r whose predictor l = log Σ_y s(y|x)
+//! exp(−a_y) − b'z is linear in b and has the gradient −t in a, where t_k = p(k | x, r=0) ∝ s(k|x) exp(−a_k). With b = 0
+//! this is label shift between labelled and unlabelled rows.
+
+mod columns_check;
+mod sums;
+
+pub(crate) use columns_check::projected_scores;
+pub use columns_check::{Direction, Reference, Scores, orthogonal_check};
+
+use crate::error::Error;
+use crate::estimate::{Covariance, PhiEstimate, Stop, at_one};
+use crate::phi::Phi;
+use crate::posteriors::PosteriorKind;
+use crate::rows::Rows;
+use crate::shares::ClassShares;
+use crate::sums::Tally;
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+use sums::{SecondOrder, Selection};
+
+/// P(labelled | y, z) = 1 / (1 + exp(−a_y − b'z)).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Mechanism {
+    /// a: the effect of each class.
+    pub classes: Vec<f64>,
+    /// b: the effect of each term of the columns.
+    pub terms: Vec<f64>,
+}
+
+impl Mechanism {
+    /// φ(k, z): the probability that a row of class `k` with these terms is labelled.
+    pub fn phi(&self, class: usize, z: impl IntoIterator<Item = f64>) -> f64 {
+        let logit = self.classes[class] + self.terms.iter().zip(z).map(|(b, z)| b * z).sum::<f64>();
+        1.0 / (1.0 + (-logit).exp())
+    }
+
+    /// φ(k, z_i) of every class for every row.
+    pub fn rows(&self, terms: &[Vec<f64>], rows: usize) -> Vec<Phi> {
+        (0..rows)
+            .map(|row| {
+                let z = || terms.iter().map(|column| column[row]);
+                let phi = (0..self.classes.len()).map(|k| self.phi(k, z()).max(f64::MIN_POSITIVE)).collect();
+                Phi::new(phi).expect("probabilities")
+            })
+            .collect()
+    }
+
+    fn parameters(&self) -> DVector<f64> {
+        DVector::from_iterator(self.classes.len() + self.terms.len(), self.classes.iter().chain(&self.terms).copied())
+    }
+
+    fn from_parameters(theta: &DVector<f64>, k: usize) -> Self {
+        Self { classes: theta.as_slice()[..k].to_vec(), terms: theta.as_slice()[k..].to_vec() }
+    }
+}
+
+/// The estimator of a mechanism that depends on the class and on columns, by penalised maximum likelihood.
+///
+/// The penalties are normal priors on the logit scale: one that keeps the effects of classes finite where the data say
+/// nothing, and one that draws the effects of small groups towards the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassAndColumns {
+    /// Standard deviation of the prior of a class's effect around the overall rate.
+    pub class_spread: f64,
+    /// Standard deviation of the prior of a term's effect around none.
+    pub term_spread: f64,
+    /// Maximum number of scoring steps.
+    pub max_iterations: usize,
+    /// Stop when no parameter moves by more than this.
+    pub tolerance: f64,
+}
+
+impl Default for ClassAndColumns {
+    fn default() -> Self {
+        Self { class_spread: 5.0, term_spread: 2.0, max_iterations: 200, tolerance: 1e-9 }
+    }
+}
+
+/// An estimated mechanism, and what follows from it for the classes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MechanismEstimate {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// Covariance of its parameters, classes first, conditional on the classifier.
+    pub covariance: DMatrix<f64>,
+    /// Marginal phi by class, class shares and their covariances.
+    pub estimate: PhiEstimate,
+}
+
+/// Effects beyond this are taken for infinite: exp(−15) is 3e-7.
+const FURTHEST: f64 = 15.0;
+
+impl ClassAndColumns {
+    /// Estimates from rows whose [`given`](crate::rows::Block::given) columns are the `terms` terms of the mechanism.
+    pub fn estimate<R: Rows>(&self, rows: &R, terms: usize) -> Result<MechanismEstimate, Error> {
+        if rows.kind() != PosteriorKind::Labelled {
+            return Err(Error::WrongPosterior {
+                method: "a mechanism that depends on columns",
+                needed: PosteriorKind::Labelled.name(),
+                given: rows.kind().name(),
+                hint: "it compares labelled with unlabelled rows, so it needs the posteriors of a classifier trained on the labelled rows",
+            });
+        }
+        let tally = Tally::of(rows)?;
+        let (mechanism, last, stop) = self.maximise(rows, terms, &tally)?;
+        let k = tally.counts.len();
+        let n = tally.n();
+        let shares = |mass: &[f64], total: f64| mass.iter().map(|mass| mass / total).collect::<Vec<f64>>();
+        let prevalence: Vec<f64> =
+            tally.counts.iter().zip(&last.unlabelled).map(|(count, mass)| (count + mass) / n).collect();
+        let phi: Vec<f64> =
+            tally.counts.iter().zip(&last.unlabelled).map(|(count, mass)| count / (count + mass)).collect();
+        let phi = Phi::new(phi)?;
+        let information = last.information() + self.penalty(k, terms);
+        let inverse = inverse(&information)?;
+        let second = rows.scan(&SecondOrder::at(&mechanism))?;
+        let covariance = second.covariance(&tally, &phi, &prevalence, &inverse);
+        let estimate = PhiEstimate {
+            method: if terms == 0 { "class" } else { "class and columns" },
+            clipped: at_one(&phi),
+            phi,
+            prevalence: ClassShares::estimated(prevalence),
+            unlabelled_shares: ClassShares::estimated(shares(&last.unlabelled, tally.n_unlabelled)),
+            covariance: Some(covariance),
+            stop,
+            log_likelihood: Some(-last.loss),
+            prior_weight: 0.0,
+            tally,
+        };
+        Ok(MechanismEstimate { mechanism, covariance: inverse, estimate })
+    }
+
+    fn penalty(&self, k: usize, terms: usize) -> DMatrix<f64> {
+        let of = |spread: f64| 1.0 / (spread * spread);
+        DMatrix::from_fn(k + terms, k + terms, |i, j| match i == j {
+            true if i < k => of(self.class_spread),
+            true => of(self.term_spread),
+            false => 0.0,
+        })
+    }
+
+    /// Fisher scoring with step halving on the penalised likelihood.
+    fn maximise<R: Rows>(&self, rows: &R, terms: usize, tally: &Tally) -> Result<(Mechanism, Selection, Stop), Error> {
+        let k = tally.counts.len();
+        let centre = (tally.n_labelled() / tally.n_unlabelled).ln();
+        let prior = DVector::from_fn(k + terms, |i, _| if i < k { centre } else { 0.0 });
+        let penalty = self.penalty(k, terms);
+        let at = |theta: &DVector<f64>| -> Result<(f64, Selection), Error> {
+            let sums = rows.scan(&Selection::at(&Mechanism::from_parameters(theta, k), 0))?;
+            let off = theta - &prior;
+            Ok((sums.loss + 0.5 * off.dot(&(&penalty * &off)), sums))
+        };
+        let mut theta = prior.clone();
+        let (mut value, mut sums) = at(&theta)?;
+        let mut passes = 1;
+        for iterations in 1..=self.max_iterations {
+            let gradient = sums.gradient() + &penalty * (&theta - &prior);
+            let information = sums.information() + &penalty;
+            let step = match information.clone().cholesky() {
+                Some(cholesky) => -cholesky.solve(&gradient),
+                None => return Err(not_identified()),
+            };
+            // A step of more than two units on the logit scale leaves the region in which the information holds.
+            let longest = step.amax();
+            let step = if longest > 2.0 { step * (2.0 / longest) } else { step };
+            let mut factor = 1.0;
+            loop {
+                let next = (&theta + &step * factor).map(|value| value.clamp(-FURTHEST, FURTHEST));
+                let (next_value, next_sums) = at(&next)?;
+                passes += 1;
+                if next_value <= value || factor < 1e-6 {
+                    let moved = (&next - &theta).amax();
+                    let stuck = next_value > value;
+                    if !stuck {
+                        (theta, value, sums) = (next, next_value, next_sums);
+                    }
+                    if moved <= self.tolerance || (stuck && gradient.amax() <= 1e-6 * tally.n()) {
+                        let stop = Stop::Converged { iterations, passes };
+                        return Ok((Mechanism::from_parameters(&theta, k), sums, stop));
+                    }
+                    if stuck {
+                        let stop = Stop::NoProgress { iterations, passes };
+                        return Ok((Mechanism::from_parameters(&theta, k), sums, stop));
+                    }
+                    break;
+                }
+                factor /= 2.0;
+            }
+        }
+        let stop = Stop::MaxIterations { iterations: self.max_iterations, passes };
+        Ok((Mechanism::from_parameters(&theta, k), sums, stop))
+    }
+}
+
+fn inverse(information: &DMatrix<f64>) -> Result<DMatrix<f64>, Error> {
+    information.clone().cholesky().map(|cholesky| cholesky.inverse()).ok_or_else(not_identified)
+}
+
+fn not_identified() -> Error {
+    Error::NotIdentified {
+        method: "the mechanism by class and columns",
+        why: "the information about its effects is singular".to_owned(),
+    }
+}
+
+impl SecondOrder {
+    /// Covariances of phi and of the class shares by the delta method, from the influence of every row.
+    fn covariance(&self, tally: &Tally, phi: &Phi, prevalence: &[f64], inverse: &DMatrix<f64>) -> Covariance {
+        let (k, p) = (prevalence.len(), inverse.nrows());
+        let n = tally.n();
+        // Influence of a row on the shares: v_i − p + J I⁻¹ score_i, with v the label or t, and J = ∂ Σ_U t / ∂θ.
+        let pull = self.share_slopes() * inverse;
+        // From q = (label, v, score) to (phi, shares), both times n.
+        let map = DMatrix::from_fn(2 * k, 2 * k + p, |row, column| {
+            let of_share = |class: usize| match column {
+                c if c < k => 0.0,
+                c if c < 2 * k => f64::from(u8::from(c - k == class)),
+                c => pull[(class, c - 2 * k)],
+            };
+            if row >= k {
+                return of_share(row - k);
+            }
+            // log phi_k = log(n_k / n) − log p_k.
+            let label = if column == row { 1.0 / (tally.counts[row] / n) } else { 0.0 };
+            phi[row] * (label - of_share(row) / prevalence[row])
+        });
+        let all = &map * self.central_moments() * map.transpose() / (n * n);
+        let mut covariance = Covariance {
+            phi: all.view((0, 0), (k, k)).into_owned(),
+            prevalence: all.view((k, k), (k, k)).into_owned(),
+        };
+        for class in at_one(phi) {
+            crate::estimate::blank(&mut covariance.phi, class.index());
+        }
+        covariance
+    }
+}

@@ -1,0 +1,254 @@
+//! The sums that the likelihood of r given x rests on.
+
+use super::Mechanism;
+use crate::mixture::add_to;
+use crate::rows::{Block, Sums};
+use nalgebra::{DMatrix, DVector};
+use std::sync::Arc;
+
+/// What the likelihood needs to know about one row.
+struct Row {
+    /// log P(r=0|x)/P(r=1|x).
+    log_odds: f64,
+    /// P(r=0|x).
+    unlabelled: f64,
+    /// 1[r=0] − P(r=0|x).
+    residual: f64,
+}
+
+/// The mechanism, in the form in which rows use it.
+#[derive(Clone)]
+struct At {
+    /// exp(−a).
+    inverse_odds: Arc<[f64]>,
+    b: Arc<[f64]>,
+}
+
+impl At {
+    fn new(mechanism: &Mechanism) -> Self {
+        Self {
+            inverse_odds: mechanism.classes.iter().map(|a| (-a).exp()).collect(),
+            b: mechanism.terms.as_slice().into(),
+        }
+    }
+
+    fn classes(&self) -> usize {
+        self.inverse_odds.len()
+    }
+
+    /// Fills `slope` with (t, z), the negated gradient of the predictor, and returns the rest.
+    #[inline]
+    fn row(&self, block: &Block<'_>, i: usize, slope: &mut [f64]) -> Row {
+        let k = self.classes();
+        let mut total = 0.0;
+        for ((slope, column), inverse_odds) in slope.iter_mut().zip(block.columns).zip(self.inverse_odds.iter()) {
+            *slope = column[i] * inverse_odds;
+            total += *slope;
+        }
+        slope[..k].iter_mut().for_each(|t| *t /= total);
+        let mut log_odds = total.ln();
+        for ((slope, column), b) in slope[k..].iter_mut().zip(block.given).zip(self.b.iter()) {
+            *slope = column[i];
+            log_odds -= b * column[i];
+        }
+        let unlabelled = 1.0 / (1.0 + (-log_odds).exp());
+        let r0 = f64::from(u8::from(block.labels[i].is_none()));
+        Row { log_odds, unlabelled, residual: r0 - unlabelled }
+    }
+}
+
+/// Loss, gradient and information of the likelihood of r given x, the expected classes of the unlabelled rows, and the
+/// scores of further directions: `given` holds the terms of the mechanism, then the directions.
+#[derive(Clone)]
+pub(super) struct Selection {
+    at: At,
+    /// −log likelihood.
+    pub(super) loss: f64,
+    /// Σ residual·(t, z): the gradient of the loss is this.
+    gradient: Vec<f64>,
+    /// Σ P(r=0) P(r=1) (t, z)(t, z)', lower triangle.
+    information: Vec<f64>,
+    /// Σ_U t.
+    pub(super) unlabelled: Vec<f64>,
+    /// Σ residual·g.
+    direction_scores: Vec<f64>,
+    /// Σ P(r=0) P(r=1) g (t, z)'.
+    direction_information: Vec<f64>,
+}
+
+impl Selection {
+    pub(super) fn at(mechanism: &Mechanism, directions: usize) -> Self {
+        let (k, p) = (mechanism.classes.len(), mechanism.classes.len() + mechanism.terms.len());
+        Self {
+            at: At::new(mechanism),
+            loss: 0.0,
+            gradient: vec![0.0; p],
+            information: vec![0.0; p * p],
+            unlabelled: vec![0.0; k],
+            direction_scores: vec![0.0; directions],
+            direction_information: vec![0.0; directions * p],
+        }
+    }
+
+    /// The gradient of the loss: the predictor falls with the parameters, and the loss falls with the residual.
+    pub(super) fn gradient(&self) -> DVector<f64> {
+        DVector::from_column_slice(&self.gradient)
+    }
+
+    pub(super) fn information(&self) -> DMatrix<f64> {
+        let p = self.gradient.len();
+        DMatrix::from_fn(p, p, |i, j| self.information[i.max(j) * p + i.min(j)])
+    }
+
+    /// The scores of the directions with those of the parameters projected out, which makes them insensitive to small
+    /// errors of the parameters.
+    pub(super) fn projected_scores(&self) -> Option<Vec<f64>> {
+        let (p, m) = (self.gradient.len(), self.direction_scores.len());
+        let weak = DMatrix::from_diagonal_element(p, p, 1e-9 * self.information().diagonal().max().max(1e-300));
+        let solved = (self.information() + weak).cholesky()?.solve(&self.gradient());
+        let cross = DMatrix::from_row_slice(m, p, &self.direction_information);
+        let corrected = DVector::from_column_slice(&self.direction_scores) - cross * solved;
+        Some(corrected.as_slice().to_vec())
+    }
+}
+
+impl Sums for Selection {
+    fn add(&mut self, block: &Block<'_>) {
+        let (k, p, m) = (self.unlabelled.len(), self.gradient.len(), self.direction_scores.len());
+        let directions = &block.given[p - k..p - k + m];
+        let mut slope = vec![0.0; p];
+        for i in 0..block.len() {
+            let weight = block.weight(i);
+            if weight == 0.0 {
+                continue;
+            }
+            let row = self.at.row(block, i, &mut slope);
+            let labelled = block.labels[i].is_some();
+            // log(1 + exp(l)) − (1−r) l, without overflow.
+            let soft = row.log_odds.max(0.0) + (-row.log_odds.abs()).exp().ln_1p();
+            self.loss += weight * (soft - if labelled { 0.0 } else { row.log_odds });
+            let scaled = weight * row.residual;
+            let information = weight * row.unlabelled * (1.0 - row.unlabelled);
+            for a in 0..p {
+                self.gradient[a] += scaled * slope[a];
+                let inner = information * slope[a];
+                let target = &mut self.information[a * p..a * p + a + 1];
+                target.iter_mut().zip(&slope).for_each(|(sum, other)| *sum += inner * other);
+            }
+            if !labelled {
+                self.unlabelled.iter_mut().zip(&slope).for_each(|(sum, t)| *sum += weight * t);
+            }
+            for (j, direction) in directions.iter().enumerate() {
+                let g = direction[i];
+                if g != 0.0 {
+                    self.direction_scores[j] += scaled * g;
+                    let inner = information * g;
+                    let target = &mut self.direction_information[j * p..(j + 1) * p];
+                    target.iter_mut().zip(&slope).for_each(|(sum, slope)| *sum += inner * slope);
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.loss += other.loss;
+        add_to(&mut self.gradient, &other.gradient);
+        add_to(&mut self.information, &other.information);
+        add_to(&mut self.unlabelled, &other.unlabelled);
+        add_to(&mut self.direction_scores, &other.direction_scores);
+        add_to(&mut self.direction_information, &other.direction_information);
+    }
+}
+
+/// Moments of q = (label, v, score) over the rows, where v is the label of a labelled row and t of an unlabelled one, and
+/// score is the gradient of the log-likelihood.
+#[derive(Clone)]
+pub(super) struct SecondOrder {
+    at: At,
+    n: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    /// Σ_U t t'.
+    unlabelled: Vec<f64>,
+    mass: Vec<f64>,
+}
+
+impl SecondOrder {
+    pub(super) fn at(mechanism: &Mechanism) -> Self {
+        let k = mechanism.classes.len();
+        let q = 3 * k + mechanism.terms.len();
+        Self {
+            at: At::new(mechanism),
+            n: 0.0,
+            first: vec![0.0; q],
+            second: vec![0.0; q * q],
+            unlabelled: vec![0.0; k * k],
+            mass: vec![0.0; k],
+        }
+    }
+
+    /// ∂ Σ_U t_k / ∂θ_j: t_k (t_j − δ_kj) summed for a class, 0 for a term of the columns.
+    pub(super) fn share_slopes(&self) -> DMatrix<f64> {
+        let k = self.mass.len();
+        DMatrix::from_fn(k, self.first.len() - 2 * k, |class, j| match j {
+            j if j >= k => 0.0,
+            j => {
+                let product = self.unlabelled[class.max(j) * k + class.min(j)];
+                product - if class == j { self.mass[class] } else { 0.0 }
+            }
+        })
+    }
+
+    /// Σ (q − q̄)(q − q̄)'.
+    pub(super) fn central_moments(&self) -> DMatrix<f64> {
+        let q = self.first.len();
+        DMatrix::from_fn(q, q, |i, j| self.second[i.max(j) * q + i.min(j)] - self.first[i] * self.first[j] / self.n)
+    }
+}
+
+impl Sums for SecondOrder {
+    fn add(&mut self, block: &Block<'_>) {
+        let (k, q) = (self.mass.len(), self.first.len());
+        let mut slope = vec![0.0; q - 2 * k];
+        let mut values = vec![0.0; q];
+        for i in 0..block.len() {
+            let weight = block.weight(i);
+            let row = self.at.row(block, i, &mut slope);
+            values.fill(0.0);
+            match block.labels[i] {
+                Some(class) => {
+                    values[class.index()] = 1.0;
+                    values[k + class.index()] = 1.0;
+                }
+                None => {
+                    values[k..2 * k].copy_from_slice(&slope[..k]);
+                    for a in 0..k {
+                        self.mass[a] += weight * slope[a];
+                        for b in 0..=a {
+                            self.unlabelled[a * k + b] += weight * slope[a] * slope[b];
+                        }
+                    }
+                }
+            }
+            // The log-likelihood falls with the loss: its gradient is −residual·(t, z).
+            values[2 * k..].iter_mut().zip(&slope).for_each(|(value, slope)| *value = -row.residual * slope);
+            self.n += weight;
+            for a in 0..q {
+                let scaled = weight * values[a];
+                self.first[a] += scaled;
+                if scaled != 0.0 {
+                    let target = &mut self.second[a * q..a * q + a + 1];
+                    target.iter_mut().zip(&values).for_each(|(sum, other)| *sum += scaled * other);
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.n += other.n;
+        add_to(&mut self.first, &other.first);
+        add_to(&mut self.second, &other.second);
+        add_to(&mut self.unlabelled, &other.unlabelled);
+        add_to(&mut self.mass, &other.mass);
+    }
+}
