@@ -9,6 +9,7 @@ mod draws;
 mod fit;
 mod mechanisms;
 mod page;
+mod questions;
 #[cfg(test)]
 mod real_data;
 mod self_masking;
@@ -40,7 +41,10 @@ struct Args {
     /// Tables of the study of mechanisms, separated by commas; all by default
     #[arg(long)]
     tables: Option<String>,
-    /// First seed of the study of mechanisms. Rules were chosen on seeds that are not reported
+    /// Number of draws of the settings of the study of questions that refit a classifier 200 times
+    #[arg(long)]
+    refits: Option<usize>,
+    /// First seed of the studies of mechanisms and questions. Rules were chosen on seeds that are not reported
     #[arg(long, default_value_t = 8_000_000)]
     base: u64,
     /// Use few draws, to check in about a minute that everything runs
@@ -56,6 +60,7 @@ enum Study {
     Accuracy,
     SelfMasking,
     Mechanisms,
+    Questions,
     /// No study: only make the page again, from the existing files
     Page,
 }
@@ -77,6 +82,7 @@ const SIZE: &str = "size_power.json";
 const COVERAGE: &str = "coverage.json";
 const ACCURACY: &str = "accuracy.json";
 const SELF_MASKING: &str = "self_masking.json";
+const QUESTIONS: &str = "questions.json";
 const MECHANISMS: &str = "mechanisms.json";
 
 fn main() -> Result<()> {
@@ -126,6 +132,14 @@ fn main() -> Result<()> {
                 skip(skipped, "MNIST: no --data");
                 Ok(Vec::new())
             }
+        })?;
+    }
+    if wanted(Study::Questions) {
+        write(&args, "questions", QUESTIONS, |skipped| {
+            if data.is_none() {
+                skip(skipped, "pima: no --data");
+            }
+            questions::study(data.as_deref(), count(1000, 20), args.refits.unwrap_or(count(1000, 4)), args.base)
         })?;
     }
     if wanted(Study::Mechanisms) {

@@ -52,7 +52,7 @@ pub(crate) struct Setting {
 }
 
 /// A table of which all labels are known.
-struct Table {
+pub(crate) struct Table {
     name: &'static str,
     x: Array2<f64>,
     columns: Vec<Covariate>,
@@ -72,7 +72,7 @@ struct Table {
 
 /// What labels depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cause {
+pub(crate) enum Cause {
     Chance,
     Class,
     Feature { least: bool, class: f64 },
@@ -116,14 +116,14 @@ impl Cause {
 }
 
 /// One draw of rows and labels.
-struct Drawn {
-    x: Array2<f64>,
-    covariates: Covariates,
-    y: Vec<Class>,
-    labels: Labels,
+pub(crate) struct Drawn {
+    pub(crate) x: Array2<f64>,
+    pub(crate) covariates: Covariates,
+    pub(crate) y: Vec<Class>,
+    pub(crate) labels: Labels,
     /// P(labelled) of every row.
-    probability: Vec<f64>,
-    cause: Option<String>,
+    pub(crate) probability: Vec<f64>,
+    pub(crate) cause: Option<String>,
 }
 
 /// The tables that are there. Seeds of the reported draws start at 8,000,000; rules were chosen on others.
@@ -146,7 +146,7 @@ const TABLES: [(&str, usize, f64); 4] =
     [("pima", 700, 0.25), ("breast-cancer", 520, 0.35), ("spam", 1500, 0.25), ("satellite", 1500, 0.3)];
 
 impl Table {
-    fn read(data: &Path, name: &'static str, rows: usize, rate: f64) -> Result<Self> {
+    pub(crate) fn read(data: &Path, name: &'static str, rows: usize, rate: f64) -> Result<Self> {
         let dataset = if name == "breast-cancer" {
             mnar_data::samples::breast_cancer().to_dataset()
         } else {
@@ -197,7 +197,12 @@ impl Table {
         })
     }
 
-    fn draw(&self, cause: Cause, seed: u64) -> Result<Drawn> {
+    /// The name of the column most related to the class.
+    pub(crate) fn most_related_name(&self) -> String {
+        self.columns[self.most_related].name.clone()
+    }
+
+    pub(crate) fn draw(&self, cause: Cause, seed: u64) -> Result<Drawn> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut order: Vec<usize> = (0..self.y.len()).collect();
         order.shuffle(&mut rng);
@@ -263,7 +268,7 @@ impl Table {
 }
 
 /// P(labelled) from logits, shifted so that its mean is `rate`.
-fn scaled_to(logits: Vec<f64>, rate: f64) -> Vec<f64> {
+pub(crate) fn scaled_to(logits: Vec<f64>, rate: f64) -> Vec<f64> {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let (mut low, mut high) = (-20.0, 20.0);
     for _ in 0..60 {
