@@ -1,12 +1,12 @@
 //! Reads the table that `estimate` and `test` work on.
 
 use crate::args::TableArgs;
-use anyhow::Result;
-use mnar::analysis::{Evidence, Features};
-use mnar::classify::{SoftmaxRegression, Standardise};
+use anyhow::{Result, bail};
+use mnar::analysis::{Evidence, Features, Given};
+use mnar::classify::SoftmaxRegression;
 use mnar::crossfit::FoldPlan;
-use mnar::{Labels, Posteriors, Progress, Rows as _};
-use mnar_data::{FeatureColumns, ParquetPredictions, PredictionColumns};
+use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
+use mnar_data::{Inputs, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
 use ndarray::Array2;
 
 /// A table, as far as it is needed in memory.
@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub(crate) labels: Labels,
     folds: Option<Vec<u32>>,
     rows: Rows,
+    /// Columns that labelling may depend on.
+    covariates: Covariates,
 }
 
 /// What a table says about its rows.
@@ -29,9 +31,45 @@ enum Rows {
 }
 
 impl Table {
+    /// Reads features as `mnar fit` does. Columns that labelling is taken to depend on are features too.
+    fn of_features(args: &TableArgs, features: &str) -> Result<Self> {
+        let mut options = ReadOptions {
+            label: Some(args.label.clone()),
+            missing: args.missing.clone(),
+            ignore: args.fold.iter().cloned().collect(),
+            ..Default::default()
+        };
+        if features != "all" {
+            let mut names: Vec<String> = features.split(',').map(|name| name.trim().to_owned()).collect();
+            if let Given::Columns(given) = &args.given {
+                names.extend(given.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+            }
+            options.features = Some(names);
+        }
+        let dataset = read_dataset(&args.table, &options)?;
+        let Inputs::Table(table) = &dataset.inputs else {
+            bail!("{} holds images, and --features is for tables", args.table.display());
+        };
+        if let Some(column) = table.copy_of_label(&dataset.labels) {
+            bail!(
+                "{}: the column `{column}` repeats the label in every labelled row, so it cannot be a feature; name the features with --features",
+                args.table.display()
+            );
+        }
+        let folds = match &args.fold {
+            Some(fold) => Some(mnar_data::read_folds(&args.table, fold)?),
+            None => None,
+        };
+        let encoder = TableEncoder::fit(table)?;
+        let x = encoder.encode(table)?.mapv(f64::from);
+        let rows = Rows::Features { x, names: encoder.feature_names(), classifier: args.classifier() };
+        let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
+        Ok(Self { labels, folds, rows, covariates: table.covariates()? })
+    }
+
     /// The evidence in the table. With features, a classifier is cross-fitted first.
     pub(crate) fn evidence(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Evidence<'_>> {
-        Ok(match &self.rows {
+        let evidence = match &self.rows {
             Rows::Predictions(posteriors, plan) => Evidence::predictions(posteriors, &self.labels).with_folds(plan),
             Rows::Features { x, names, classifier } => {
                 let plan = match &self.folds {
@@ -40,7 +78,8 @@ impl Table {
                 };
                 Evidence::cross_fit(Features { x, names, classifier }, &self.labels, plan, args.seed, progress)?
             }
-        })
+        };
+        Ok(evidence.with_covariates(&self.covariates)?)
     }
 }
 
@@ -61,15 +100,7 @@ pub(crate) enum Loading {
 impl Input {
     pub(crate) fn read(args: &TableArgs, loading: Loading) -> Result<Self> {
         if let Some(features) = &args.features {
-            let columns = match features.as_str() {
-                "all" => FeatureColumns::AllNumeric,
-                list => FeatureColumns::Named(list.split(',').map(|name| name.trim().to_owned()).collect()),
-            };
-            let table =
-                mnar_data::read_features(&args.table, &args.label, &columns, args.fold.as_deref(), &args.missing)?;
-            let x = Standardise::learn(table.x.view())?.apply(table.x.view());
-            let rows = Rows::Features { x, names: table.names, classifier: args.classifier() };
-            return Ok(Input::Table(Box::new(Table { labels: table.labels, folds: table.folds, rows })));
+            return Ok(Input::Table(Box::new(Table::of_features(args, features)?)));
         }
         let columns = PredictionColumns {
             prefix: args.proba.clone(),
@@ -94,6 +125,10 @@ impl Input {
         let table = mnar_data::read_predictions(&args.table, &columns)?;
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
         let rows = Rows::Predictions(table.posteriors, plan);
-        Ok(Input::Table(Box::new(Table { labels: table.labels, folds: None, rows })))
+        let covariates = match &args.given {
+            Given::Columns(names) => mnar_data::read_columns(&args.table, names, &args.missing)?.covariates()?,
+            Given::Auto | Given::None => Covariates::default(),
+        };
+        Ok(Input::Table(Box::new(Table { labels: table.labels, folds: None, rows, covariates })))
     }
 }

@@ -94,6 +94,8 @@ pub struct ReadOptions {
     pub split: Split,
     /// The column of a table that names its rows and is not a feature.
     pub id: Option<String>,
+    /// The columns of a table that are features; by default all but the label and those below.
+    pub features: Option<Vec<String>>,
     /// Columns of a table that are not features.
     pub ignore: Vec<String>,
     /// Further texts that mean missing, for labels and features.
@@ -398,6 +400,7 @@ fn read_table_inputs(source: Source<'_>, options: &ReadOptions) -> Result<ReadIn
     let purpose = Purpose::Train {
         label: options.label.as_deref(),
         labels_elsewhere: options.labels_file.is_some(),
+        only: options.features.as_deref(),
         ignore: &options.ignore,
         missing: &options.missing,
         categorical: &options.categorical,

@@ -2,7 +2,8 @@
 
 use crate::error::{ColumnRole, DataError};
 use crate::values::{Missing, settle};
-use mnar::Labels;
+use mnar::covariates::{Covariate, CovariateValues};
+use mnar::{Covariates, Labels};
 use ndarray::ArrayView2;
 use std::collections::HashMap;
 
@@ -26,6 +27,20 @@ pub struct FeatureColumn {
     pub name: String,
     /// Its values.
     pub values: ColumnValues,
+}
+
+impl FeatureColumn {
+    /// The column, as what labelling may depend on.
+    pub fn covariate(&self) -> Covariate {
+        let values = match &self.values {
+            ColumnValues::Numeric(values) => CovariateValues::Numeric(values.iter().map(|&v| f64::from(v)).collect()),
+            ColumnValues::Categorical(names) => CovariateValues::Categorical {
+                levels: names.levels.clone(),
+                codes: names.codes.iter().map(|&code| (code != MISSING).then_some(code)).collect(),
+            },
+        };
+        Covariate { name: self.name.clone(), values }
+    }
 }
 
 /// The values of a column.
@@ -103,6 +118,11 @@ impl FeatureTable {
     /// The columns, in the order of the file.
     pub fn columns(&self) -> &[FeatureColumn] {
         &self.columns
+    }
+
+    /// The columns, as what labelling may depend on.
+    pub fn covariates(&self) -> Result<Covariates, mnar::Error> {
+        Covariates::new(self.columns.iter().map(FeatureColumn::covariate).collect())
     }
 
     /// A column that duplicates the label in every labelled row, and would leak it.

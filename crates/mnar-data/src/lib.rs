@@ -53,7 +53,7 @@ pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, 
 pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
 pub use error::{Cause, ColumnRole, DataError};
 pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
-pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_labels};
+pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_folds, read_labels};
 pub use guard::quiet_decoder_panics;
 pub use images::{ImageShape, Images};
 pub use mask::mask_labels;
@@ -61,4 +61,5 @@ pub use predictions::{Predictions, predictions_from_csv, predictions_from_parque
 pub use row_names::RowNames;
 pub use samples::FullyLabelled;
 pub use stream::ParquetPredictions;
+pub use table_reader::read_columns;
 pub use write::{Column, write_table};

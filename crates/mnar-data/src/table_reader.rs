@@ -26,10 +26,14 @@ pub(crate) enum Purpose<'a> {
         label: Option<&'a str>,
         /// The labels are in another file: a label column is not a feature, and need not exist.
         labels_elsewhere: bool,
+        /// The features; all other columns where there is no list.
+        only: Option<&'a [String]>,
         ignore: &'a [String],
         missing: &'a [String],
         categorical: &'a [String],
     },
+    /// These columns, for what labelling may depend on.
+    Columns { names: &'a [String], missing: &'a [String] },
     /// The columns that a model knows are the features; labels are not read.
     Predict(&'a TableEncoder),
 }
@@ -37,7 +41,7 @@ pub(crate) enum Purpose<'a> {
 impl Purpose<'_> {
     fn missing(&self) -> &[String] {
         match self {
-            Purpose::Train { missing, .. } => missing,
+            Purpose::Train { missing, .. } | Purpose::Columns { missing, .. } => missing,
             Purpose::Predict(encoder) => encoder.missing(),
         }
     }
@@ -86,6 +90,15 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
     Ok(ReadTable { features, labels, row_names })
 }
 
+/// Reads some columns of a table, as [`read_dataset`](crate::read_dataset) would read them.
+pub fn read_columns<'a>(
+    source: impl Into<Source<'a>>,
+    names: &[String],
+    missing: &[String],
+) -> Result<FeatureTable, DataError> {
+    Ok(read_table(source.into(), &Purpose::Columns { names, missing }, None)?.features)
+}
+
 type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
 
 /// The positions of the columns to read.
@@ -104,7 +117,7 @@ impl Layout {
         path: &str,
     ) -> Result<Self, DataError> {
         match purpose {
-            Purpose::Train { label, labels_elsewhere, ignore, categorical, .. } => {
+            Purpose::Train { label, labels_elsewhere, only, ignore, categorical, .. } => {
                 let label = match label {
                     Some(label) if *labels_elsewhere => header.iter().position(|name| name == label.trim()),
                     Some(label) => Some(find(header, label, path)?),
@@ -118,12 +131,17 @@ impl Layout {
                     names.iter().map(|name| find(header, name, path)).collect()
                 };
                 let (ignore, categorical) = (positions(ignore)?, positions(categorical)?);
+                let only = only.map(positions).transpose()?;
+                if let Some(column) = only.iter().flatten().find(|column| Some(**column) == label) {
+                    return Err(twice(path, &header[*column], "the label", "a feature"));
+                }
                 if let Some(column) = label.filter(|label| !labels_elsewhere && ignore.contains(label)) {
                     return Err(twice(path, &header[column], "the label", "ignored"));
                 }
                 let id = id.map(|id| find_id(header, id, &[(label, "the label")], path)).transpose()?;
                 let mut features: Vec<(usize, Wanted)> = (0..header.len())
                     .filter(|column| Some(*column) != label && Some(*column) != id && !ignore.contains(column))
+                    .filter(|column| only.as_ref().is_none_or(|only| only.contains(column)))
                     .map(|column| {
                         let forced = categorical.contains(&column);
                         (column, if forced { Wanted::Names { forced } } else { Wanted::Inferred })
@@ -135,6 +153,18 @@ impl Layout {
                 features.extend(id.map(|id| (id, Wanted::Names { forced: true })));
                 features.sort_unstable_by_key(|(column, _)| *column);
                 Ok(Self { label: label.filter(|_| !labels_elsewhere), features })
+            }
+            Purpose::Columns { names, .. } => {
+                let mut features = Vec::with_capacity(names.len());
+                for name in *names {
+                    let column = find(header, name, path)?;
+                    if features.contains(&(column, Wanted::Inferred)) {
+                        return Err(twice(path, name, "a given column", "another one"));
+                    }
+                    features.push((column, Wanted::Inferred));
+                }
+                features.sort_unstable_by_key(|(column, _)| *column);
+                Ok(Self { label: None, features })
             }
             Purpose::Predict(encoder) => {
                 let mut features = Vec::with_capacity(encoder.columns().len());

@@ -4,6 +4,7 @@
 use crate::error::RunError;
 use crate::per_class::PerClass;
 use clap::{Args, ValueEnum};
+use mnar::analysis::Given;
 use mnar_data::{ReadOptions, Split};
 use mnar_train::consistency::ConsistencyName;
 use mnar_train::method::MethodName;
@@ -54,6 +55,12 @@ pub struct FitOptions {
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodName>,
+
+    /// Columns that labelling may depend on besides the class, such as hospital or year: `auto` takes in those that the data
+    /// show to matter, `none` the class alone [default: auto]
+    #[arg(long, value_name = "COLUMNS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<Given>,
 
     /// The loss of unlabelled rows [default: pseudo-labels]
     #[arg(long, value_enum)]
@@ -294,6 +301,7 @@ impl FitOptions {
             labels_file: self.labels.clone(),
             split: Split::Train,
             id: self.id.clone(),
+            features: None,
             ignore: self.ignore.clone(),
             missing: self.missing.clone(),
             categorical: self.categorical.clone(),

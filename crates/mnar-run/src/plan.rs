@@ -3,8 +3,9 @@
 use crate::error::RunError;
 use crate::options::{AugmentName, CrossFitWith, DeviceName, FitOptions, NetworkName, OptimiserName};
 use crate::per_class::PerClass;
-use mnar::analysis::{EstimateSettings, IntervalMethod, TestSettings};
-use mnar::{ClassShares, Labels, Phi, PosteriorKind, Remedy};
+use mnar::analysis::{EstimateSettings, Given, IntervalMethod, TestSettings};
+use mnar::{ClassShares, Covariates, Labels, Phi, PosteriorKind, Remedy};
+use mnar_data::{FeatureColumn, Inputs};
 use mnar_train::augment::Augment;
 use mnar_train::consistency::ConsistencyName;
 use mnar_train::device::{self, Device};
@@ -30,6 +31,8 @@ pub struct FitPlan {
     pub replicates: usize,
     /// Permutations of the test.
     pub permutations: usize,
+    /// Columns that labelling may depend on besides the class.
+    pub given: Given,
     /// Whether the biased baseline is trained too.
     pub baseline: bool,
     /// The known mechanism.
@@ -46,6 +49,8 @@ pub struct FitPlan {
     pub options: FitOptions,
 }
 
+/// The size of a table, in numbers, up to which every column is checked for whether labelling depends on it.
+const CHECKED_NUMBERS: usize = 20_000_000;
 /// Steps that training takes by default.
 const STEPS: usize = 3000;
 /// The size of a table, in numbers, up to which the bootstrap refits its classifier by default.
@@ -102,6 +107,7 @@ impl FitPlan {
             folds: options.folds.unwrap_or(5),
             replicates: options.replicates.unwrap_or(auto),
             permutations: options.permutations.unwrap_or(9999),
+            given: options.given.clone().unwrap_or_default(),
             baseline: !options.no_baseline.unwrap_or(false),
             phi,
             shares,
@@ -146,6 +152,7 @@ impl FitPlan {
             folds: Some(self.folds),
             replicates: Some(self.replicates),
             permutations: Some(self.permutations),
+            given: Some(self.given.clone()),
             no_baseline: Some(!self.baseline),
             seed: Some(train.seed),
             device: Some(options.device.unwrap_or(DeviceName::Cpu)),
@@ -161,8 +168,33 @@ impl FitPlan {
     /// How the mechanism is estimated from the cross-fitted classifier.
     pub fn estimate(&self) -> EstimateSettings {
         let interval = if self.replicates > 0 { IntervalMethod::Bootstrap } else { IntervalMethod::Information };
-        EstimateSettings { interval, replicates: self.replicates, seed: self.seed(), ..Default::default() }
-            .for_report(PosteriorKind::Labelled)
+        EstimateSettings {
+            interval,
+            replicates: self.replicates,
+            given: self.given.clone(),
+            permutations: self.permutations,
+            seed: self.seed(),
+            ..Default::default()
+        }
+        .for_report(PosteriorKind::Labelled)
+    }
+
+    /// The columns that labelling may depend on: all features of a table, unless there are too many numbers to check them.
+    pub fn covariates(&self, inputs: &Inputs) -> Result<Covariates, RunError> {
+        match (inputs, &self.given) {
+            (Inputs::Table(table), _) if table.len().saturating_mul(table.columns().len()) <= CHECKED_NUMBERS => {
+                Ok(table.covariates()?)
+            }
+            (Inputs::Table(table), Given::Columns(names)) => {
+                let asked = table.columns().iter().filter(|column| names.contains(&column.name));
+                Ok(Covariates::new(asked.map(FeatureColumn::covariate).collect())?)
+            }
+            (Inputs::Images(_), Given::Columns(_)) => Err(RunError::options(
+                "images have no columns that labelling could depend on",
+                [Remedy::unset("given")],
+            )),
+            (Inputs::Table(_) | Inputs::Images(_), _) => Ok(Covariates::default()),
+        }
     }
 
     /// How it is tested whether the labels are informative.

@@ -3,7 +3,7 @@
 use super::Format;
 use anyhow::Result;
 use clap::Args;
-use mnar::analysis::{Calibrate, EstimateSettings, IntervalMethod, Method, TestMethod, TestSettings};
+use mnar::analysis::{Calibrate, EstimateSettings, Given, IntervalMethod, Method, TestMethod, TestSettings};
 use mnar::classify::SoftmaxRegression;
 use mnar::estimate::Shares;
 use mnar::{ClassShares, Phi, PosteriorKind};
@@ -35,9 +35,15 @@ pub(crate) struct TableArgs {
     pub(crate) fold: Option<String>,
 
     /// The table holds features, not probabilities: cross-fit a softmax regression on these columns
-    /// (comma-separated, or `all` for every column but the label)
+    /// (comma-separated, or `all` for every column but the label); numbers and names, values may be missing
     #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior"])]
     pub(crate) features: Option<String>,
+
+    /// Columns that labelling may depend on besides the class, comma-separated, such as hospital,year. `auto` takes in those
+    /// that the data show to matter (with --features), `none` the class alone. For a table of predictions, the classifier
+    /// must have seen these columns
+    #[arg(long, value_name = "COLUMNS", default_value = "auto")]
+    pub(crate) given: Given,
 
     /// Another label value that means missing, such as NA; may be repeated
     #[arg(long, value_name = "VALUE")]
@@ -68,7 +74,8 @@ pub(crate) struct TableArgs {
 #[command(after_help = "Examples:
   mnar estimate predictions.csv --label diagnosis
   mnar estimate predictions.parquet --label y --fold fold --format json
-  mnar estimate clinic.csv --label diagnosis --features age,bmi,glucose
+  mnar estimate clinic.csv --label diagnosis --features all
+  mnar estimate clinic.csv --label diagnosis --features age,bmi,glucose --given hospital
   mnar estimate predictions.csv --label y --method moments --shares sick=0.1,healthy=0.9
   mnar estimate predictions.csv --label y --weights weights.csv")]
 pub(crate) struct EstimateArgs {
@@ -156,6 +163,8 @@ impl EstimateArgs {
             replicates: self.replicates,
             sensitivity: self.sensitivity.clone(),
             width: self.width,
+            given: self.table.given.clone(),
+            permutations: EstimateSettings::default().permutations,
             describe_classifier: false,
             seed: self.table.seed,
         })
@@ -172,6 +181,7 @@ impl TestArgs {
             replicates: self.replicates,
             folds: self.table.folds,
             regression: self.table.classifier(),
+            given: self.table.given.clone(),
             power: self.power,
             seed: self.table.seed,
         }

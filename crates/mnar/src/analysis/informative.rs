@@ -1,7 +1,6 @@
 //! The test of whether labels are informative, and the checks of its conditions.
 
-use super::recipe::{GivenColumns, Recipe};
-use super::{About, EstimateSettings, Evidence, Features, renormalised};
+use super::{About, EstimateSettings, Evidence, Features, Given, Labelling, Verdict, renormalised};
 use crate::classify::{SoftmaxRegression, Standardise};
 use crate::crossfit::FoldPlan;
 use crate::diagnose::{Needed, labels_for_power};
@@ -39,7 +38,7 @@ pub enum TestMethod {
 }
 
 /// Settings of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TestSettings {
     /// The test.
@@ -54,6 +53,8 @@ pub struct TestSettings {
     pub folds: usize,
     /// The classifier of tests that refit.
     pub regression: SoftmaxRegression,
+    /// Columns that labelling may depend on besides the class.
+    pub given: Given,
     /// Asks how many labels would give the permutation test this power.
     pub power: Option<f64>,
     /// Seed of every draw.
@@ -69,6 +70,7 @@ impl Default for TestSettings {
             replicates: 199,
             folds: 5,
             regression: SoftmaxRegression::default(),
+            given: Given::Auto,
             power: None,
             seed: 0,
         }
@@ -104,6 +106,12 @@ pub struct TestFindings {
     pub in_sample: Option<InSampleCheck>,
     /// Whether the class alone explains who is labelled.
     pub self_masking: Option<SelfMaskingCheck>,
+    /// What decided who got labelled, where the posteriors can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The questions behind the verdict, and their answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labelling: Option<Labelling>,
     /// phi as an estimate with default settings has it, where there is one.
     #[serde(skip)]
     pub phi: Option<Phi>,
@@ -144,17 +152,48 @@ impl TestSettings {
                 labels_for_power(&Tally::of(&sample)?, test.statistic, test.df.unwrap_or(1), self.level, power)?
             }
         };
+        let found = match self.why().run(evidence, progress) {
+            Ok(found) => Some(found),
+            Err(
+                error @ (Error::Cancelled
+                | Error::Settings(_)
+                | Error::UnknownCovariate { .. }
+                | Error::UnusableCovariate { .. }),
+            ) => return Err(error),
+            // The test stands without an estimate.
+            Err(error) => {
+                warnings.push(format!("there is no verdict on what decided who got labelled: {error}"));
+                None
+            }
+        };
+        let (verdict, labelling, phi) = match found {
+            Some(found) => (found.verdict, found.labelling, Some(found.phi)),
+            None => (None, None, None),
+        };
         Ok(TestFindings {
+            verdict,
+            labelling,
             decision,
             about: About::from(evidence.labels),
             folds: evidence.plan.n_folds(),
             in_sample,
             self_masking: self_masking_check(&sample).ok(),
-            phi: default_phi(evidence).ok(),
+            phi,
             labels_for_power,
             seed: self.seed,
             warnings,
         })
+    }
+
+    /// The estimate that answers what decided who got labelled.
+    fn why(&self) -> EstimateSettings {
+        EstimateSettings {
+            given: self.given.clone(),
+            replicates: self.replicates,
+            permutations: self.permutations,
+            seed: self.seed,
+            ..Default::default()
+        }
     }
 
     fn result(
@@ -201,12 +240,6 @@ impl TestSettings {
         })?;
         Ok(if self.method == TestMethod::LrtBootstrap { tests.likelihood_ratio } else { tests.moments })
     }
-}
-
-/// phi as an estimate with default settings has it, without intervals: words for a verdict.
-fn default_phi(evidence: &Evidence<'_>) -> Result<Phi, Error> {
-    let recipe = Recipe::new(&EstimateSettings::default(), evidence.posteriors.kind())?;
-    Ok(recipe.run(&evidence.posteriors, evidence.labels, None, &GivenColumns::default())?.estimate.phi)
 }
 
 fn standardised_logits(posteriors: &Posteriors) -> Result<Array2<f64>, Error> {

@@ -3,7 +3,7 @@
 use super::intervals::{Draw, IntervalMethod, Intervals, replicates};
 use super::labelling::{Candidates, ClassOnly, Labelling, shadow};
 use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
-use super::{EstimateSettings, Evidence, LEVEL};
+use super::{EstimateSettings, Evidence, LEVEL, ScoredBy};
 use crate::covariates::Covariates;
 use crate::error::Error;
 use crate::estimate::SharePrior;
@@ -65,7 +65,8 @@ impl EstimateSettings {
 
         let class_enough = step.check.clone();
         let mut given: Vec<String> = asked.to_vec();
-        let searching = self.given == Given::Auto;
+        // A classifier from elsewhere may not have seen the columns; then they can be checked, but not taken in.
+        let searching = self.given == Given::Auto && evidence.scored_by == ScoredBy::CrossFit;
         let mut class_only = None;
         if !given.is_empty() {
             class_only = Some(step.class_only(method, recipe, evidence)?);

@@ -1,0 +1,255 @@
+//! The mechanism by class and columns: against an independent implementation, a closed form and finite differences of its
+//! estimate; and the tests of what decides labelling on worlds whose answer is known.
+
+use mnar::analysis::{EstimateSettings, Evidence, Features, Given, IntervalMethod, VerdictKind};
+use mnar::classify::SoftmaxRegression;
+use mnar::covariates::{Covariate, Covariates, Design};
+use mnar::crossfit::FoldPlan;
+use mnar::mechanism::ClassAndColumns;
+use mnar::{Class, Error, Labels, PosteriorKind, Posteriors, Sample};
+use ndarray::Array2;
+use rand::{RngExt as _, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use serde_json::Value;
+use std::path::PathBuf;
+
+fn close(what: &str, ours: &[f64], theirs: &Value, tolerance: f64) {
+    let theirs: Vec<f64> = theirs.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+    assert_eq!(ours.len(), theirs.len(), "{what}");
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert!((ours - theirs).abs() < tolerance, "{what}: {ours} against {theirs}");
+    }
+}
+
+fn slices(design: &Design) -> Vec<&[f64]> {
+    design.columns().iter().map(Vec::as_slice).collect()
+}
+
+/// `reference/mechanism.py` maximises the same likelihood by a derivative-free method.
+#[test]
+fn equals_the_reference() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../reference/golden/mechanism.json");
+    let cases: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for case in cases.as_array().unwrap() {
+        let k = case["classes"].as_u64().unwrap() as usize;
+        let p: Vec<f64> = case["posteriors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|row| row.as_array().unwrap().iter().map(|p| p.as_f64().unwrap()))
+            .collect();
+        let y: Vec<Option<Class>> =
+            case["labels"].as_array().unwrap().iter().map(|y| y.as_u64().map(|y| Class::from(y as usize))).collect();
+        let posteriors =
+            Posteriors::new(Array2::from_shape_vec((y.len(), k), p).unwrap(), PosteriorKind::Labelled).unwrap();
+        let labels = Labels::new(y, (0..k).map(|k| k.to_string()).collect()).unwrap();
+        let mut columns = Vec::new();
+        if let Some(site) = case["site"].as_array() {
+            columns.push(Covariate::categorical("site", site.iter().map(Value::as_str)));
+        }
+        if let Some(age) = case["age"].as_array() {
+            columns.push(Covariate::numeric("age", age.iter().map(|age| age.as_f64().unwrap()).collect()));
+        }
+        let design = Design::new(&Covariates::new(columns).unwrap()).unwrap();
+        let given = slices(&design);
+        let sample = Sample::new(&posteriors, &labels).unwrap().given(&given).unwrap();
+        let found = ClassAndColumns::default().estimate(&sample, design.len()).unwrap();
+        assert!(found.estimate.stop.converged());
+        close("a", &found.mechanism.classes, &case["class_effects"], 2e-5);
+        close("b", &found.mechanism.terms, &case["term_effects"], 2e-5);
+        close("shares", found.estimate.prevalence.as_slice(), &case["prevalence"], 1e-6);
+        close("phi", found.estimate.phi.as_slice(), &case["phi"], 1e-5);
+    }
+}
+
+/// Rows of two classes and two sites with the given numbers of labelled and unlabelled rows per cell, whose classes the
+/// posteriors know for certain.
+fn cells(counts: [[(usize, usize); 2]; 2]) -> (Posteriors, Labels, Covariates) {
+    let (mut p, mut y, mut sites) = (Vec::new(), Vec::new(), Vec::new());
+    for (class, by_site) in counts.iter().enumerate() {
+        for (site, &(labelled, unlabelled)) in by_site.iter().enumerate() {
+            for i in 0..labelled + unlabelled {
+                p.extend([f64::from(u8::from(class == 0)), f64::from(u8::from(class == 1))]);
+                y.push((i < labelled).then(|| Class::from(class)));
+                sites.push(Some(["a", "b"][site]));
+            }
+        }
+    }
+    let n = y.len();
+    (
+        Posteriors::new(Array2::from_shape_vec((n, 2), p).unwrap(), PosteriorKind::Labelled).unwrap(),
+        Labels::new(y, vec!["no".into(), "yes".into()]).unwrap(),
+        Covariates::new(vec![Covariate::categorical("site", sites)]).unwrap(),
+    )
+}
+
+/// With posteriors of 0 and 1 the model is an ordinary logistic regression of r on class and site. Where the odds of the
+/// cells multiply exactly, its fit is saturated: the odds of every cell, and the true shares.
+#[test]
+fn certain_posteriors_give_the_odds_of_the_cells() {
+    // Odds 1/4 and 1 in site a, times 3 in site b: 3/4 and 3.
+    let (posteriors, labels, covariates) = cells([[(20, 80), (45, 60)], [(50, 50), (90, 30)]]);
+    let design = Design::new(&covariates).unwrap();
+    let given = slices(&design);
+    let sample = Sample::new(&posteriors, &labels).unwrap().given(&given).unwrap();
+    let flat = ClassAndColumns { class_spread: 1e4, term_spread: 1e4, ..Default::default() };
+    let found = flat.estimate(&sample, design.len()).unwrap();
+    let phi = |class: usize, site: usize| {
+        found.mechanism.phi(class, [f64::from(u8::from(site == 0)), f64::from(u8::from(site == 1))])
+    };
+    for (class, site, expected) in [(0, 0, 0.2), (0, 1, 3.0 / 7.0), (1, 0, 0.5), (1, 1, 0.75)] {
+        assert!((phi(class, site) - expected).abs() < 1e-6, "{class} {site}: {}", phi(class, site));
+    }
+    let shares = found.estimate.prevalence.as_slice();
+    assert!((shares[0] - 205.0 / 425.0).abs() < 1e-12, "{shares:?}");
+    // Known classes leave binomial error only: n_k/n with its usual variance.
+    let se = found.estimate.prevalence_standard_errors().unwrap()[0];
+    assert!((se - (205.0 * 220.0 / 425f64.powi(3)).sqrt()).abs() < 1e-9, "{se}");
+    // Horvitz-Thompson weights 1/phi(y, z) reproduce the number of rows.
+    let weights: f64 = labels
+        .labelled()
+        .map(|(row, class)| 1.0 / found.mechanism.phi(class.index(), given.iter().map(|column| column[row])))
+        .sum();
+    assert!((weights - 425.0).abs() < 1e-3, "{weights}");
+}
+
+/// A small group is drawn towards the others, a large one is not.
+#[test]
+fn small_groups_are_shrunk() {
+    let (posteriors, labels, covariates) = cells([[(300, 700), (3, 0)], [(600, 400), (2, 1)]]);
+    let design = Design::new(&covariates).unwrap();
+    let given = slices(&design);
+    let sample = Sample::new(&posteriors, &labels).unwrap().given(&given).unwrap();
+    let with = |term_spread: f64| {
+        let settings = ClassAndColumns { term_spread, ..Default::default() };
+        let terms = settings.estimate(&sample, design.len()).unwrap().mechanism.terms;
+        terms[1] - terms[0]
+    };
+    assert!(with(0.5) < with(2.0) && with(2.0) < with(50.0));
+    assert!(with(0.5) > 0.0);
+}
+
+/// Three classes on a circle, a site and an age that depend on x, and labels drawn with these logits.
+struct World {
+    x: Array2<f64>,
+    covariates: Covariates,
+    labels: Labels,
+    shares: Vec<f64>,
+}
+
+fn world(n: usize, seed: u64, logit: impl Fn(usize, usize, f64) -> f64) -> World {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+    let (mut rows, mut y, mut sites, mut ages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for i in 0..n {
+        let class = usize::from(i % 10 >= 5) + usize::from(i % 10 >= 8);
+        let angle = class as f64 * std::f64::consts::TAU / 3.0;
+        let x = [1.8 * angle.cos() + normal(), 1.8 * angle.sin() + normal()];
+        let at = 0.6 * x[0] + normal();
+        let site = usize::from(at > -0.4) + usize::from(at > 0.8);
+        let age = 0.6 * x[1] + normal();
+        rows.extend([x[0], x[1], age, f64::from(u8::from(site == 0)), f64::from(u8::from(site == 1))]);
+        y.push(class);
+        sites.push(site);
+        ages.push(age);
+    }
+    let labels = (0..n)
+        .map(|i| {
+            let p = 1.0 / (1.0 + (-logit(y[i], sites[i], ages[i])).exp());
+            (rng.random::<f64>() < p).then(|| Class::from(y[i]))
+        })
+        .collect();
+    let x = Array2::from_shape_vec((n, 5), rows).unwrap();
+    let covariates = Covariates::new(vec![
+        Covariate::numeric("x1", x.column(0).to_vec()),
+        Covariate::numeric("x2", x.column(1).to_vec()),
+        Covariate::numeric("age", ages),
+        Covariate::categorical("site", sites.iter().map(|&site| Some(["a", "b", "c"][site]))),
+    ])
+    .unwrap();
+    let shares = (0..3).map(|k| y.iter().filter(|y| **y == k).count() as f64 / n as f64).collect();
+    World { x, covariates, labels: Labels::new(labels, ["u", "v", "w"].map(String::from).to_vec()).unwrap(), shares }
+}
+
+fn found(world: &World, given: Given) -> Result<mnar::analysis::Findings, Error> {
+    let names: Vec<String> = ["x1", "x2", "age", "site=a", "site=b"].map(String::from).to_vec();
+    let classifier = SoftmaxRegression::default();
+    let plan = FoldPlan::for_labels(&world.labels, 5, 7).unwrap();
+    let features = Features { x: &world.x, names: &names, classifier: &classifier };
+    let evidence =
+        Evidence::cross_fit(features, &world.labels, plan, 7, &()).unwrap().with_covariates(&world.covariates).unwrap();
+    EstimateSettings { given, replicates: 60, permutations: 499, seed: 3, ..Default::default() }.run(&evidence, &())
+}
+
+#[test]
+fn the_verdict_is_of_the_right_kind() {
+    let site = |site: usize| [1.6, 0.0, -1.2][site];
+    let class = |class: usize| [-0.9, 0.0, 0.9][class];
+    let kind = |world: &World| {
+        let found = found(world, Given::Auto).unwrap();
+        (found.verdict.clone().unwrap().kind, found)
+    };
+    let (by_chance, _) = kind(&world(1500, 1, |_, _, _| -0.8));
+    assert_eq!(by_chance, VerdictKind::AtRandom);
+    let (by_class, _) = kind(&world(1500, 2, |y, _, _| class(y) - 0.8));
+    assert_eq!(by_class, VerdictKind::ByClass);
+    let (by_columns, columns) = kind(&world(1500, 3, |_, s, _| site(s) - 0.8));
+    assert_eq!(by_columns, VerdictKind::ByColumns);
+    assert_eq!(columns.labelling.unwrap().given, ["site"]);
+    let (by_age, age) = kind(&world(1500, 4, |_, _, age| 1.2 * age - 0.8));
+    assert_eq!(by_age, VerdictKind::ByColumns);
+    assert_eq!(age.labelling.unwrap().given, ["age"]);
+    let both = world(2000, 5, |y, s, _| class(y) + site(s) - 0.8);
+    let (by_both, found) = kind(&both);
+    assert_eq!(by_both, VerdictKind::ByClassAndColumns);
+    for (k, (low, high)) in found.prevalence_ci95.as_ref().unwrap().iter().enumerate() {
+        assert!(*low <= both.shares[k] && both.shares[k] <= *high, "{k}: {low} to {high}, {}", both.shares[k]);
+    }
+    // Every row has its own phi, and odds ratios are those that were drawn with: e^1.6 and e^1.2 against the middle.
+    assert_eq!(found.row_phi.as_ref().unwrap().len(), 2000);
+    let labelling = found.labelling.unwrap();
+    let effect = &labelling.effects[0];
+    assert!(labelling.class_only.is_some() && effect.terms.len() == 2);
+    for term in &effect.terms {
+        assert!(term.ci95.0 < term.odds_ratio && term.odds_ratio < term.ci95.1);
+    }
+}
+
+#[test]
+fn with_every_feature_given_nothing_identifies_the_class() {
+    let world = world(800, 6, |y, s, _| [-0.9, 0.0, 0.9][y] + [1.0, 0.0, -1.0][s] - 0.8);
+    let all = ["x1", "x2", "age", "site"].map(String::from).to_vec();
+    let verdict = found(&world, Given::Columns(all)).unwrap().verdict.unwrap();
+    assert_eq!(verdict.kind, VerdictKind::Unclear);
+    assert!(verdict.headline.contains("nothing in the data identifies the effect of the class"), "{}", verdict.headline);
+}
+
+#[test]
+fn unknown_columns_are_named() {
+    let world = world(400, 7, |_, _, _| -0.5);
+    let message = found(&world, Given::Columns(vec!["hospital".into()])).unwrap_err().to_string();
+    assert!(message.contains("`hospital`") && message.contains("site"), "{message}");
+}
+
+/// Without a refit the orthogonal scores are the reference; they find the site too.
+#[test]
+fn predictions_are_checked_without_a_refit() {
+    let world = world(3000, 8, |_, s, _| [1.6, 0.0, -1.2][s] - 0.8);
+    let classifier = SoftmaxRegression::default();
+    let plan = FoldPlan::for_labels(&world.labels, 5, 7).unwrap();
+    let names: Vec<String> = Vec::new();
+    let features = Features { x: &world.x, names: &names, classifier: &classifier };
+    let cross_fit = Evidence::cross_fit(features, &world.labels, plan.clone(), 7, &()).unwrap();
+    let evidence = Evidence::predictions(&cross_fit.posteriors, &world.labels)
+        .with_folds(&plan)
+        .with_covariates(&world.covariates)
+        .unwrap();
+    let settings =
+        EstimateSettings { interval: IntervalMethod::Information, permutations: 199, ..Default::default() };
+    let found = settings.run(&evidence, &()).unwrap();
+    let check = found.labelling.unwrap().class_enough.unwrap();
+    assert_eq!(check.columns[0].column, "site");
+    assert!(check.columns[0].p_holm < 0.01, "{}", check.columns[0].p_holm);
+    assert_eq!(found.verdict.unwrap().kind, VerdictKind::Unclear);
+}
