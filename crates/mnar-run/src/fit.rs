@@ -12,7 +12,7 @@ use mnar::analysis::{Evidence, Features, Findings, TestDecision};
 use mnar::classify::SoftmaxRegression;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::progress::{Progress, Stage};
-use mnar::{Labels, Phi, PosteriorKind};
+use mnar::{Covariates, Labels, Phi, PosteriorKind};
 use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
@@ -81,9 +81,18 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     check_row_names(row_names.as_ref(), labels.names())?;
     folder.create(&plan.options, request.resume)?;
 
+    let covariates = plan.covariates(&inputs)?;
     let examples = encoding.examples(inputs)?;
     let recorder = Recorder::new(folder.path(), progress);
-    let run = Run { examples: &examples, encoding: &encoding, labels: &labels, plan: &plan, folder: &folder, device };
+    let run = Run {
+        examples: &examples,
+        encoding: &encoding,
+        labels: &labels,
+        covariates: &covariates,
+        plan: &plan,
+        folder: &folder,
+        device,
+    };
     let (findings, test) = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings.phi, &recorder)?;
     let baseline = match plan.baseline {
@@ -134,6 +143,8 @@ struct Run<'a> {
     examples: &'a Examples,
     encoding: &'a Encoding,
     labels: &'a Labels,
+    /// Columns that labelling may depend on.
+    covariates: &'a Covariates,
     plan: &'a FitPlan,
     folder: &'a RunFolder,
     device: Device,
@@ -158,6 +169,7 @@ impl Run<'_> {
             return Ok((Findings::nothing_missing(labels, seed), None));
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
+        let covariates = self.covariates;
         let names = match self.encoding {
             Encoding::Table(encoder) => encoder.feature_names(),
             Encoding::Images { .. } => Vec::new(),
@@ -167,7 +179,7 @@ impl Run<'_> {
             CrossFitWith::Softmax => {
                 (x, regression) = (self.examples.features(), SoftmaxRegression::default());
                 let features = Features { x: &x, names: &names, classifier: &regression };
-                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?
+                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
             CrossFitWith::Network => {
                 let checkpoint = |seed: u64| self.folder.checkpoint(&format!("{}-{seed}", Stage::CrossFit.name()));
@@ -179,7 +191,7 @@ impl Run<'_> {
                 };
                 let cross_fit = CrossFit { classifier: &classifier, x: self.examples, seed: self.plan.fold_train.seed };
                 posteriors = cross_fit.run(labels, &folds, None, progress)?.posteriors;
-                Evidence::predictions(&posteriors, labels).cross_fitted(&folds)
+                Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
         };
         progress.begin(Stage::Estimate, 0, 0);
@@ -199,6 +211,7 @@ impl Run<'_> {
             examples: self.examples,
             labels: self.labels,
             method,
+            row_phi: None,
             consistency: consistency.as_ref(),
             settings,
             weights: None,

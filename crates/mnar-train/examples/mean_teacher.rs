@@ -52,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             labels: &labels,
             weights: None,
             method,
+            row_phi: None,
             consistency: &MeanTeacher,
             settings: &settings,
             targets: None,

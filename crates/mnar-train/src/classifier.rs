@@ -57,6 +57,7 @@ impl NetworkClassifier<'_> {
             labels: &labels,
             weights: weights.as_deref(),
             method: Method::CompleteCase,
+            row_phi: None,
             consistency: &Entropy,
             settings: &settings,
             targets: None,

@@ -49,6 +49,20 @@ pub enum TrainError {
         /// Number of labels.
         labels: usize,
     },
+    /// A mechanism that depends on columns needs a phi of every row.
+    #[error("{found} rows have a phi, but there are {labels} labels")]
+    RowPhiCount {
+        /// Number of rows with a phi.
+        found: usize,
+        /// Number of labels.
+        labels: usize,
+    },
+    /// The method has no place for a phi of every row.
+    #[error("the method `{method}` knows phi by class only and cannot be trained with a phi of every row")]
+    NoRowPhi {
+        /// The method.
+        method: &'static str,
+    },
     /// A list that needs one entry per class has another length.
     #[error("{what} has {found} entries, but there are {classes} classes")]
     PerClass {

@@ -28,6 +28,7 @@
 //!         labels: &labels,
 //!         weights: None,
 //!         method,
+//!         row_phi: None,
 //!         consistency: &PseudoLabels,
 //!         settings: &settings,
 //!         targets: None,
@@ -70,6 +71,7 @@ pub mod model;
 pub mod optimiser;
 pub mod parameters;
 mod predict;
+mod propensity;
 mod refresh;
 mod saved;
 mod settings;
@@ -82,6 +84,7 @@ pub use error::TrainError;
 pub use examples::{Draw, Encoding, Examples, InputShape, View};
 pub use mnar::progress::EpochRecord;
 pub use predict::{logits, score};
+pub use propensity::Propensity;
 pub use refresh::refreshed_phi;
 pub use saved::{ModelDescription, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};

@@ -4,10 +4,9 @@
 //! and its expectation over the batches is the risk of the whole data set: means are multiplied by the sets' *true*
 //! shares n_l/n and n_u/n. Nothing is divided by the sum of a batch's weights, which would bias the estimator again.
 
-use crate::mechanism::tensor;
+use crate::propensity::Propensity;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Int, Tensor};
-use mnar::Phi;
+use burn::tensor::{Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 /// −log p(y|x), one value per row.
@@ -49,6 +48,8 @@ pub enum Weighting {
     Classical,
     /// By 1/phi of its class: the debiased SSL risk. Where phi depends on theta, so does this tensor.
     Propensity(Tensor<1>),
+    /// By a weight of its own, 1/phi of its class and its columns: the same risk, where labelling depends on columns too.
+    Rows(Tensor<1>),
 }
 
 /// Ways to trade a little bias of the weights for less variance. None is used unless requested, and results name it.
@@ -72,7 +73,7 @@ impl Stabiliser {
     }
 }
 
-/// The debiased SSL risk on a batch: with w = 1/phi_y
+/// The debiased SSL risk on a batch: with w = 1/phi_y, or 1/phi(y, z) where labelling depends on columns z,
 ///
 /// n_l/n · mean over labelled rows of (w ℓ + λ (1 − w) h) + λ · n_u/n · mean over unlabelled rows of h,
 ///
@@ -84,25 +85,24 @@ pub fn ssl_risk(losses: Losses, weighting: &Weighting, lambda: f64, shares: SetS
         Some(weights) => terms * weights.clone(),
         None => terms,
     };
-    match weighting {
+    let w = match weighting {
         Weighting::Classical => {
             let supervised = counted(ell).mean();
-            match h {
+            return match h {
                 Some((_, unlabelled)) => supervised + unlabelled.mean().mul_scalar(lambda),
                 None => supervised,
-            }
+            };
         }
-        Weighting::Propensity(inverse_phi) => {
-            let w = inverse_phi.clone().gather(0, y);
-            match h {
-                Some((labelled, unlabelled)) => {
-                    let labelled = w.clone() * ell + (w.neg() + 1.0) * labelled.mul_scalar(lambda);
-                    counted(labelled).mean().mul_scalar(shares.labelled)
-                        + unlabelled.mean().mul_scalar(lambda * shares.unlabelled())
-                }
-                None => counted(w * ell).mean().mul_scalar(shares.labelled),
-            }
+        Weighting::Propensity(inverse_phi) => inverse_phi.clone().gather(0, y),
+        Weighting::Rows(weights) => weights.clone(),
+    };
+    match h {
+        Some((labelled, unlabelled)) => {
+            let labelled = w.clone() * ell + (w.neg() + 1.0) * labelled.mul_scalar(lambda);
+            counted(labelled).mean().mul_scalar(shares.labelled)
+                + unlabelled.mean().mul_scalar(lambda * shares.unlabelled())
         }
+        None => counted(w * ell).mean().mul_scalar(shares.labelled),
     }
 }
 
@@ -137,10 +137,12 @@ pub fn observed_likelihood(
 const SMALLEST_SHARE: f64 = 1e-3;
 
 /// Logits of p(y | x, r) from those of p(y | x): p(y | x, r = 1) ∝ phi_y p(y | x) and p(y | x, r = 0) ∝ (1 − phi_y)
-/// p(y | x).
-pub fn logits_given(labelled: bool, scores: Tensor<2>, phi: &Phi) -> Tensor<2> {
+/// p(y | x), with the phi of the row where each has its own.
+pub fn logits_given<'a>(labelled: bool, scores: Tensor<2>, phi: impl Into<Propensity<'a>>) -> Tensor<2> {
     let share = |phi: &f64| if labelled { *phi } else { (1.0 - phi).max(SMALLEST_SHARE) };
-    let shift: Vec<f64> = phi.iter().map(|phi| share(phi).ln()).collect();
+    let phi = phi.into();
+    let shift: Vec<f32> = phi.lines().iter().flat_map(|phi| phi.iter()).map(|phi| share(phi).ln() as f32).collect();
+    let shape = [phi.lines().len(), scores.dims()[1]];
     let device = scores.device();
-    scores + tensor(&shift, &device).unsqueeze()
+    scores + Tensor::<2>::from_data(TensorData::new(shift, shape), &device)
 }

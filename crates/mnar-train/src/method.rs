@@ -46,6 +46,17 @@ impl MethodName {
         self == Self::Mle
     }
 
+    /// Whether training takes the cross-fitted mechanism as it is, and so its phi of every row where it depends on
+    /// columns. The others know phi already, estimate it by class while they train, or use none.
+    pub fn takes_cross_fitted(self) -> bool {
+        matches!(self, Self::LabelShift | Self::Adjusted | Self::Ipw)
+    }
+
+    /// Whether a finished model carries the cross-fitted mechanism: training took it, or used none of its own.
+    pub fn carries_cross_fitted(self) -> bool {
+        self.takes_cross_fitted() || matches!(self, Self::Pl | Self::DePl | Self::CompleteCase)
+    }
+
     /// The phi that a finished model carries, for the posterior of an unlabelled row: the one its training ended with, or
     /// the cross-fitted estimate where training used no estimate of its own.
     pub fn reported_phi<'a>(self, cross_fitted: &'a Phi, trained: &'a Phi) -> &'a Phi {
@@ -131,7 +142,7 @@ pub enum RowWeights {
     Equal,
     /// By 1, as a part of the sum over all rows.
     One,
-    /// By 1/phi of their class, as a part of the sum over all rows.
+    /// By 1/phi of their class, and of their columns where it depends on them, as a part of the sum over all rows.
     InversePhi,
 }
 
@@ -222,6 +233,20 @@ impl Method {
             .into());
         }
         Ok(())
+    }
+
+    /// Checks that the method can be used with a phi of every row: one that brings a phi, and one phi per row and class.
+    pub fn check_row_phi(&self, row_phi: &[Phi], labels: &Labels) -> Result<(), TrainError> {
+        if self.given_phi().is_none() {
+            return Err(TrainError::NoRowPhi { method: self.name() });
+        }
+        if row_phi.len() != labels.len() {
+            return Err(TrainError::RowPhiCount { found: row_phi.len(), labels: labels.len() });
+        }
+        match row_phi.iter().map(Phi::len).find(|found| *found != labels.n_classes()) {
+            Some(found) => Err(TrainError::PerClass { what: "the phi of a row", found, classes: labels.n_classes() }),
+            None => Ok(()),
+        }
     }
 
     /// Which terms the risk has.

@@ -12,13 +12,14 @@ use crate::model::NetworkModule;
 use crate::optimiser::OptimiserState;
 use crate::parameters;
 use crate::predict::logits;
+use crate::propensity::Propensity;
 use crate::refresh::refreshed_phi;
 use crate::settings::{ThresholdRule, TrainSettings};
 use crate::validation::{Criterion, ScoredRows, Validation, calibrating_temperature, held_out, weighted_scores};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar::progress::{EpochRecord, Stage};
-use mnar::{Labels, Phi, Progress};
+use mnar::{Class, Labels, Phi, Progress};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -39,6 +40,10 @@ pub struct Job<'a> {
     pub weights: Option<&'a [f64]>,
     /// Where the weights of labelled rows by class come from.
     pub method: Method,
+    /// P(labelled | class, columns) of every row, where labelling depends on columns too. It takes the place of the phi
+    /// that the method [brings](Method::given_phi), which remains for what is said by class: the thresholds of
+    /// pseudo-labels and the history. Methods that find phi while they train refuse it, and a given phi is not refreshed.
+    pub row_phi: Option<&'a [Phi]>,
     /// The unlabelled loss; used only if the method has one.
     pub consistency: &'a dyn Consistency,
     /// Settings.
@@ -165,6 +170,9 @@ impl<'a, M: NetworkModule> Run<'a, M> {
             return Err(TrainError::NoTargets { consistency: job.consistency.name().to_owned() });
         }
         job.method.check(labels)?;
+        if let Some(row_phi) = job.row_phi {
+            job.method.check_row_phi(row_phi, labels)?;
+        }
         if let Some(weights) = job.weights {
             check_weights(weights, labels)?;
         }
@@ -223,7 +231,12 @@ impl<'a, M: NetworkModule> Run<'a, M> {
             let sum = weights.iter().fold(0, |sum, weight| crc32c::crc32c_append(sum, &weight.to_le_bytes()));
             format!(", weights {sum:08x}")
         });
-        format!("{} rows, {:?} labels{weights}, {settings}", labels.len(), labels.counts())
+        let row_phi = self.job.row_phi.map_or_else(String::new, |rows| {
+            let phi = rows.iter().flat_map(Phi::iter);
+            let sum = phi.fold(0, |sum, phi| crc32c::crc32c_append(sum, &phi.to_le_bytes()));
+            format!(", phi by row {sum:08x}")
+        });
+        format!("{} rows, {:?} labels{weights}{row_phi}, {settings}", labels.len(), labels.counts())
     }
 
     /// Takes steps until training ends, and returns why it did.
@@ -326,8 +339,8 @@ impl<'a, M: NetworkModule> Run<'a, M> {
         let scores = network.forward(Tensor::from_inner(both));
         let (n_l, n) = (labelled.len(), rows.len());
         let weak_scores = scores.clone().narrow(0, 0, n);
-        let y: Vec<i64> =
-            labelled.iter().map(|&row| self.job.labels.get(row).map_or(0, |class| i64::from(class.0))).collect();
+        let classes: Vec<Class> = labelled.iter().map(|&row| self.class(row)).collect();
+        let y: Vec<i64> = classes.iter().map(|class| i64::from(class.0)).collect();
         let y: Tensor<1, Int> = Tensor::from_data(TensorData::new(y, [n_l]), &self.device);
         let row_weights = self.row_weights.as_ref().map(|weights| {
             let weights: Vec<f64> = labelled.iter().map(|&row| weights[row]).collect();
@@ -340,15 +353,22 @@ impl<'a, M: NetworkModule> Run<'a, M> {
             return Ok(observed_likelihood(labelled_scores, y, row_weights, unlabelled_scores, phi, self.shares));
         }
         // Without weights, the logits are those of p(y | x, r) instead of p(y | x).
-        let phi = method.adjusts_logits().then(|| self.state.mechanism.phi().clone());
-        let given = |scores: Tensor<2>, labelled| match &phi {
-            Some(phi) => logits_given(labelled, scores, phi),
-            None => scores,
+        let by_class = self.state.mechanism.phi().clone();
+        let row_phi = self.job.row_phi;
+        let phi = |rows: &[usize]| Propensity::of_rows(&by_class, row_phi, rows);
+        let adjusted = |scores: Tensor<2>, labelled: bool, rows: &[usize]| match method.adjusts_logits() {
+            true => logits_given(labelled, scores, phi(rows)),
+            false => scores,
         };
-        let ell = cross_entropy(given(labelled_scores, true), y.clone());
+        let ell = cross_entropy(adjusted(labelled_scores, true, &labelled), y.clone());
         let weighting = match method.weights() {
             RowWeights::Equal => Weighting::Classical,
             RowWeights::One => Weighting::Propensity(Tensor::ones([self.job.labels.n_classes()], &self.device)),
+            RowWeights::InversePhi if row_phi.is_some() => {
+                let phi = phi(&labelled);
+                let inverse: Vec<f64> = classes.iter().enumerate().map(|(i, &y)| phi.inverse(i, y)).collect();
+                Weighting::Rows(self.job.settings.stabiliser.apply(tensor(&inverse, &self.device), self.shares))
+            }
             RowWeights::InversePhi => {
                 let means = self.batch_means(&weak_scores, n_l, &ell);
                 self.state.mechanism.update(&means)?;
@@ -359,9 +379,9 @@ impl<'a, M: NetworkModule> Run<'a, M> {
         let h = if consistency {
             let teacher = needs.teacher.then(|| Tensor::from_inner(self.averaged_of(network).forward(weak)));
             let views = Views {
-                weak: given(weak_scores, false),
-                strong: needs.strong.then(|| given(scores.narrow(0, n, n), false)),
-                teacher: teacher.map(|teacher| given(teacher, false)),
+                weak: adjusted(weak_scores, false, &rows),
+                strong: needs.strong.then(|| adjusted(scores.narrow(0, n, n), false, &rows)),
+                teacher: teacher.map(|teacher| adjusted(teacher, false, &rows)),
                 targets: self.job.targets.filter(|_| needs.targets).map(|targets| self.targets(targets, &rows)),
                 thresholds: tensor(&self.thresholds(), &self.device),
             };
@@ -371,6 +391,10 @@ impl<'a, M: NetworkModule> Run<'a, M> {
             None
         };
         Ok(ssl_risk(Losses { ell, y, row_weights, h }, &weighting, self.job.settings.lambda, self.shares))
+    }
+
+    fn class(&self, row: usize) -> Class {
+        self.job.labels.get(row).unwrap_or(Class(0))
     }
 
     fn targets(&self, targets: &[f32], rows: &[usize]) -> Tensor<2> {
@@ -413,7 +437,8 @@ impl<'a, M: NetworkModule> Run<'a, M> {
     fn end_epoch(&mut self) -> Result<EpochRecord, TrainError> {
         let epoch = (self.state.step / self.steps_per_epoch) as usize;
         let settings = self.job.settings;
-        if self.job.method.refreshes(epoch, settings.refresh) && self.job.labels.n_unlabelled() > 0 {
+        let refreshes = self.job.row_phi.is_none() && self.job.method.refreshes(epoch, settings.refresh);
+        if refreshes && self.job.labels.n_unlabelled() > 0 {
             let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
             self.state.mechanism.refresh(phi);
         }
@@ -472,12 +497,12 @@ impl<'a, M: NetworkModule> Run<'a, M> {
 
     /// Class and weight of every held-out row: 1/phi where the method knows a mechanism, times how often the row counts.
     fn held_out_weights(&self) -> Vec<(usize, f64)> {
-        let phi = self.state.mechanism.phi();
+        let phi = Propensity::of_rows(self.state.mechanism.phi(), self.job.row_phi, &self.held_out);
         let weighted = self.job.method.weights_held_out();
-        let class = |row: usize| self.job.labels.get(row).map_or(0, |class| class.index());
-        let weight = |y: usize| if weighted { 1.0 / phi[y] } else { 1.0 };
+        let weight = |i: usize, y: Class| if weighted { phi.inverse(i, y) } else { 1.0 };
         let count = |row: usize| self.row_weights.as_ref().map_or(1.0, |weights| weights[row]);
-        self.held_out.iter().map(|&row| (class(row), weight(class(row)) * count(row))).collect()
+        let classes = self.held_out.iter().map(|&row| (row, self.class(row)));
+        classes.enumerate().map(|(i, (row, y))| (y.index(), weight(i, y) * count(row))).collect()
     }
 
     /// The temperature of least risk on the same rows.

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use mnar::Phi;
 use mnar::simulate::apply_mask;
 use mnar::{Class, Labels};
+use mnar_train::Propensity;
 use mnar_train::consistency::{Consistency, Entropy, PseudoLabels, Views};
 use mnar_train::loss::{
     Losses, SetShares, Stabiliser, Weighting, cross_entropy, logits_given, observed_likelihood, ssl_risk,
@@ -249,5 +250,94 @@ fn logits_given_the_label_indicator_are_bayes_rule() {
                 assert!((f64::from(ours[k]) - expected).abs() < 1e-5, "{} for {expected}", ours[k]);
             }
         }
+    }
+}
+
+/// The site of each of the rows of [`Y`], and P(labelled | class, site).
+const SITE: [usize; 9] = [0, 0, 1, 1, 1, 0, 0, 0, 1];
+const PHI_BY_SITE: [[f64; 3]; 2] = [[0.7, 0.2, 0.45], [0.3, 0.9, 0.6]];
+
+fn row_phi() -> Vec<Phi> {
+    SITE.iter().map(|&site| Phi::new(PHI_BY_SITE[site].to_vec()).unwrap()).collect()
+}
+
+/// The risk of the rows that a mask leaves labelled, with the weights w = 1/phi of each of them.
+fn risk_of_rows(logits: &Tensor<2>, mask: u32, lambda: f64, w: impl Fn(usize) -> f64) -> f64 {
+    let rows = |wanted: bool| (0..Y.len()).filter(|i| (mask >> i & 1 == 1) == wanted).collect::<Vec<_>>();
+    let (labelled, unlabelled) = (rows(true), rows(false));
+    let h = |rows: &[usize]| match rows {
+        [] => vector(&[0.0]),
+        rows => unlabelled_loss(&Entropy, &logits.clone().select(0, ints(rows))),
+    };
+    if labelled.is_empty() {
+        return lambda * number(h(&unlabelled).mean());
+    }
+    let y: Vec<usize> = labelled.iter().map(|&i| Y[i]).collect();
+    let ell = cross_entropy(logits.clone().select(0, ints(&labelled)), ints(&y));
+    let losses = Losses { ell, y: ints(&y), row_weights: None, h: Some((h(&labelled), h(&unlabelled))) };
+    let weights = vector(&labelled.iter().map(|&i| w(i)).collect::<Vec<_>>());
+    let shares = SetShares { labelled: labelled.len() as f64 / Y.len() as f64 };
+    number(ssl_risk(losses, &Weighting::Rows(weights), lambda, shares))
+}
+
+/// Two sites that label differently: the risk is the Horvitz-Thompson sum of ℓ plus the augmentation of h, by hand.
+#[test]
+fn weights_by_row_are_those_of_horvitz_and_thompson() {
+    let (logits, phi, mask, lambda) = (random([Y.len(), 3], 11), row_phi(), 0b0_1101_0111u32, 0.6);
+    let host = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().map(f64::from).collect::<Vec<_>>();
+    let ell = host(cross_entropy(logits.clone(), ints(&Y)));
+    let h = host(unlabelled_loss(&Entropy, &logits));
+    let by_hand: f64 = (0..Y.len())
+        .map(|i| match mask >> i & 1 == 1 {
+            true => ell[i] / PHI_BY_SITE[SITE[i]][Y[i]] + lambda * (1.0 - 1.0 / PHI_BY_SITE[SITE[i]][Y[i]]) * h[i],
+            false => lambda * h[i],
+        })
+        .sum();
+    let phi = Propensity::from(&phi[..]);
+    let ours = risk_of_rows(&logits, mask, lambda, |i| phi.inverse(i, Class::from(Y[i])));
+    assert!((ours - by_hand / Y.len() as f64).abs() < 1e-5, "{ours} against {}", by_hand / Y.len() as f64);
+}
+
+/// Over all masks that the sites may draw, the risk with 1/phi(y, z) is the complete one; with 1/phi(y), phi(y) being the
+/// share of the class that is labelled, it is not.
+#[test]
+fn a_phi_by_row_is_unbiased_where_labelling_depends_on_the_site() {
+    let logits = random([Y.len(), 3], 1);
+    let complete = number(cross_entropy(logits.clone(), ints(&Y)).mean());
+    let phi = |i: usize| PHI_BY_SITE[SITE[i]][Y[i]];
+    let by_class = |i: usize| {
+        let of_class: Vec<f64> = (0..Y.len()).filter(|&j| Y[j] == Y[i]).map(phi).collect();
+        of_class.iter().sum::<f64>() / of_class.len() as f64
+    };
+    let expected = |weight: &dyn Fn(usize) -> f64| -> f64 {
+        let p =
+            |mask: u32| (0..Y.len()).map(|i| if mask >> i & 1 == 1 { phi(i) } else { 1.0 - phi(i) }).product::<f64>();
+        (0..1u32 << Y.len()).map(|mask| p(mask) * risk_of_rows(&logits, mask, 0.8, weight)).sum()
+    };
+    let (by_row, by_class) = (expected(&|i| 1.0 / phi(i)), expected(&|i| 1.0 / by_class(i)));
+    assert!((by_row - complete).abs() < 1e-5, "{by_row} against {complete}");
+    assert!((by_class - complete).abs() > 1e-2, "{by_class} against {complete}");
+}
+
+/// Bayes' rule with the phi of each row; a phi that all rows share gives the same bits as that phi by class.
+#[test]
+fn logits_given_the_label_indicator_take_the_phi_of_the_row() {
+    let scores = random([Y.len(), 3], 9);
+    let phi = row_phi();
+    let host = |scores: Tensor<2>| scores.into_data().iter::<f32>().collect::<Vec<_>>();
+    let plain = host(scores.clone());
+    let shared = Phi::new(PHI.to_vec()).unwrap();
+    let repeated = vec![shared.clone(); Y.len()];
+    for labelled in [true, false] {
+        let ours = host(logits_given(labelled, scores.clone(), &phi[..]));
+        for (i, (plain, ours)) in plain.chunks(3).zip(ours.chunks(3)).enumerate() {
+            for k in 0..3 {
+                let phi = PHI_BY_SITE[SITE[i]][k];
+                let shift = if labelled { phi } else { 1.0 - phi }.ln();
+                assert!((f64::from(ours[k] - plain[k]) - shift).abs() < 1e-6);
+            }
+        }
+        let by_class = host(logits_given(labelled, scores.clone(), &shared));
+        assert_eq!(host(logits_given(labelled, scores.clone(), &repeated[..])), by_class);
     }
 }

@@ -7,6 +7,7 @@ use mnar::progress::Stage;
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Progress};
 use mnar_train::augment::Augment;
 use mnar_train::consistency::{Consistency, FixMatch, Imputation, PseudoLabels, Views};
+use mnar_train::loss::Stabiliser;
 use mnar_train::method::Method;
 use mnar_train::model::{Architecture, Network};
 use mnar_train::{
@@ -41,6 +42,7 @@ fn job<'a>(examples: &'a Examples, labels: &'a Labels, method: Method, settings:
         labels,
         weights: None,
         method,
+        row_phi: None,
         consistency: &PseudoLabels,
         settings,
         targets: None,
@@ -335,4 +337,110 @@ fn settings_and_views_are_checked_before_the_first_step() {
     };
     assert!(matches!(FixMatch.loss(&views), Err(TrainError::NoView { .. })));
     assert!(matches!(Imputation.loss(&views), Err(TrainError::NoView { .. })));
+}
+
+/// A phi of every row that is the same for all of them trains to the same bits as that phi by class.
+#[test]
+fn rows_that_share_a_phi_train_as_by_class() {
+    let (examples, labels, truth) = digits();
+    let rows = vec![truth.clone(); labels.len()];
+    let targets = vec![0.1f32; labels.len() * 10];
+    let settings = TrainSettings { epochs: 3, stabiliser: Stabiliser::Clip(3.0), ..Default::default() };
+    let methods = [Method::Given, Method::Adjusted, Method::Weighted, Method::Imputed].map(|of| of(truth.clone()));
+    for method in methods {
+        let with = |row_phi| {
+            let network =
+                Architecture::Mlp { hidden: vec![16] }.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+            let mut job = Job { row_phi, ..job(&examples, &labels, method.clone(), &settings) };
+            if matches!(method, Method::Imputed(_)) {
+                (job.consistency, job.targets) = (&Imputation, Some(&targets[..]));
+            }
+            bits(&train(network, &job, &()).unwrap())
+        };
+        assert!(with(None) == with(Some(&rows)), "{}", method.name());
+    }
+}
+
+/// Labels of two sites, the second of which labels nearly everything: P(labelled | class, site), and half of the rows of
+/// either site are of either class.
+fn two_sites() -> (Examples, Labels, Vec<Phi>) {
+    let n = 4000;
+    let (site, y) = (|i: usize| i % 2, |i: usize| i / 2 % 2);
+    let by_site = [[0.05, 0.3], [0.5, 0.9]];
+    // One feature tells the sites apart, the other the classes, though not well.
+    let x = Array2::from_shape_fn((n, 2), |(i, column)| match column {
+        0 => site(i) as f64,
+        _ => (i * 37 % 101) as f64 / 50.0 - 1.0 + 0.5 * y(i) as f64,
+    });
+    let phi: Vec<Phi> = (0..n).map(|i| Phi::new(by_site[site(i)].to_vec()).unwrap()).collect();
+    // The fractional parts of multiples of the golden ratio are spread evenly.
+    let kept = |i: usize| (i as f64 * 0.618_033_988_749_895).fract() < phi[i][y(i)];
+    let labels = (0..n).map(|i| kept(i).then(|| Class::from(y(i)))).collect();
+    (Examples::from_rows(x.view()), Labels::new(labels, ["well", "ill"].map(String::from).to_vec()).unwrap(), phi)
+}
+
+/// How many of the rows of each site the network takes for ill.
+fn ill_by_site(trained: &Trained<Network>, examples: &Examples) -> [f64; 2] {
+    let posteriors = mnar_train::score(&trained.network, examples, 1.0, PosteriorKind::Population).unwrap();
+    [0, 1].map(|site| {
+        let of_site: Vec<f64> = posteriors.column(1).iter().skip(site).step_by(2).copied().collect();
+        of_site.iter().sum::<f64>() / of_site.len() as f64
+    })
+}
+
+/// With weights by class a site keeps the part of its bias that is its own; with those of the row none is left.
+#[test]
+fn a_phi_by_row_removes_the_bias_of_every_site() {
+    let (examples, labels, rows) = two_sites();
+    // P(labelled | class) over both sites.
+    let by_class = Phi::new(vec![0.275, 0.6]).unwrap();
+    let settings = TrainSettings { epochs: 40, learning_rate: 0.02, ..Default::default() };
+    for method in [Method::Given, Method::Adjusted, Method::Weighted].map(|of| of(by_class.clone())) {
+        let ill = |row_phi| {
+            let network = Architecture::Linear.build(examples.shape(), 2, 0, &device::cpu()).unwrap();
+            let job = Job { row_phi, ..job(&examples, &labels, method.clone(), &settings) };
+            ill_by_site(&train(network, &job, &()).unwrap(), &examples)
+        };
+        let (by_row, by_class) = (ill(Some(&rows[..])), ill(None));
+        let off = |ill: [f64; 2]| (ill[0] - 0.5).abs().max((ill[1] - 0.5).abs());
+        assert!(off(by_row) < 0.06, "{}: {by_row:?}", method.name());
+        assert!(off(by_class) > 0.1, "{}: {by_class:?}", method.name());
+    }
+}
+
+/// Held-out rows that choose the epoch are weighted by 1/phi of their class and site.
+#[test]
+fn held_out_rows_are_weighted_by_their_own_phi() {
+    let (examples, labels, rows) = two_sites();
+    let settings = TrainSettings { epochs: 1, averaging: 0.0, ..Default::default() };
+    let network = Architecture::Linear.build(examples.shape(), 2, 0, &device::cpu()).unwrap();
+    let method = Method::Weighted(Phi::new(vec![0.275, 0.6]).unwrap());
+    let trained =
+        train(network, &Job { row_phi: Some(&rows), ..job(&examples, &labels, method, &settings) }, &()).unwrap();
+    let class = |row: usize| labels.get(row).unwrap().index();
+    let weights: Vec<(usize, f64)> =
+        trained.held_out.iter().map(|&row| (class(row), 1.0 / rows[row][class(row)])).collect();
+    let scores = logits(&trained.network, &examples, &trained.held_out);
+    let (risk, _) = mnar_train::weighted_scores(&scores, &weights, 1.0);
+    let reported = trained.history[0].validation_risk.unwrap();
+    assert!(!weights.is_empty() && (reported - risk).abs() < 1e-12, "{reported} against {risk}");
+}
+
+#[test]
+fn a_phi_by_row_must_fit_the_method_and_the_rows() {
+    let (examples, labels, truth) = digits();
+    let settings = TrainSettings { epochs: 1, ..Default::default() };
+    let refused = |method: Method, rows: &[Phi]| {
+        let network = Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+        let job = Job { row_phi: Some(rows), ..job(&examples, &labels, method, &settings) };
+        train(network, &job, &()).unwrap_err()
+    };
+    let rows = vec![truth.clone(); labels.len()];
+    for method in [Method::Moments, Method::Likelihood, Method::Classical, Method::ClassShares { shares: None }] {
+        assert!(matches!(refused(method, &rows), TrainError::NoRowPhi { .. }));
+    }
+    let given = Method::Given(truth);
+    assert!(matches!(refused(given.clone(), &rows[1..]), TrainError::RowPhiCount { .. }));
+    let narrow = vec![Phi::all_labelled(2); labels.len()];
+    assert!(matches!(refused(given, &narrow), TrainError::PerClass { found: 2, .. }));
 }

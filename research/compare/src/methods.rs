@@ -53,6 +53,7 @@ fn run(setting: &Setting<'_>, method: Method, settings: &TrainSettings) -> Resul
         labels: setting.labels,
         weights: None,
         method,
+        row_phi: None,
         consistency: setting.consistency,
         settings,
         targets: None,

@@ -246,6 +246,7 @@ impl Setting<'_> {
             labels: &masked.labels,
             weights: None,
             method,
+            row_phi: None,
             consistency,
             settings,
             targets,
