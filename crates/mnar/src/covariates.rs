@@ -1,6 +1,7 @@
 //! Columns that labelling may depend on besides the class: the hospital, the year, the age of the patient.
 
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
 
 /// Named columns of the same rows, each of numbers or of names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -199,38 +200,7 @@ impl Covariate {
     /// What the column adds to the logit of being labelled: one term per name, or one for numbers, and one for missing
     /// numbers. Missing names are a name of their own.
     pub(crate) fn terms(&self) -> Vec<Term> {
-        match &self.values {
-            CovariateValues::Numeric(values) => {
-                let (mean, sd) = moments(values);
-                let scaled = |value: f64| match value.is_nan() || sd == 0.0 {
-                    true => 0.0,
-                    false => ((value - mean) / sd).clamp(-FURTHEST, FURTHEST),
-                };
-                let mut terms = Vec::new();
-                if sd > 0.0 {
-                    terms.push(Term {
-                        level: None,
-                        unit: Some(sd),
-                        values: values.iter().map(|&v| scaled(v)).collect(),
-                    });
-                }
-                if values.iter().any(|value| value.is_nan()) {
-                    terms.push(Term::indicator(MISSING, values.iter().map(|value| value.is_nan())));
-                }
-                terms
-            }
-            CovariateValues::Categorical { levels, codes } => {
-                let mut terms: Vec<Term> = levels
-                    .iter()
-                    .enumerate()
-                    .map(|(level, name)| Term::indicator(name, codes.iter().map(|code| *code == Some(level as u32))))
-                    .collect();
-                if codes.iter().any(Option::is_none) {
-                    terms.push(Term::indicator(MISSING, codes.iter().map(Option::is_none)));
-                }
-                terms
-            }
-        }
+        ColumnTerms::learn(self).of(self).expect("terms of the column that they are learnt from")
     }
 
     /// The directions in which a dependence on the column is looked for. Numbers are taken by their ranks, so that a few
@@ -310,6 +280,108 @@ impl Term {
     fn indicator(level: &str, rows: impl Iterator<Item = bool>) -> Self {
         let values = rows.map(|is| f64::from(u8::from(is))).collect();
         Self { level: Some(level.to_owned()), unit: None, values }
+    }
+}
+
+/// How the terms of a mechanism are made from its columns: learnt from all rows that the mechanism is estimated from, and
+/// saved with it for new rows.
+///
+/// ```
+/// use mnar::covariates::{Covariate, Covariates, TermEncoder};
+/// let site = |names: [&'static str; 4]| Covariates::new(vec![Covariate::categorical("site", names.map(Some))]);
+/// let encoder = TermEncoder::learn(&site(["a", "b", "a", "b"])?);
+/// // A name that is new belongs to none of the terms, so its effect is that of an average name: none.
+/// assert_eq!(encoder.terms(&site(["b", "b", "new", "a"])?)?, [[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]]);
+/// # Ok::<(), mnar::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TermEncoder {
+    columns: Vec<ColumnTerms>,
+}
+
+impl TermEncoder {
+    /// Learns the terms of these columns, in the order of [`Design`].
+    pub fn learn(covariates: &Covariates) -> Self {
+        Self { columns: covariates.columns().iter().map(ColumnTerms::learn).collect() }
+    }
+
+    /// The values of every term, one number per row, from the columns of the same names in other rows.
+    pub fn terms(&self, covariates: &Covariates) -> Result<Vec<Vec<f64>>, Error> {
+        let mut all = Vec::new();
+        for column in &self.columns {
+            all.extend(column.of(covariates.get(&column.name)?)?.into_iter().map(|term| term.values));
+        }
+        Ok(all)
+    }
+}
+
+/// The terms of one column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct ColumnTerms {
+    name: String,
+    #[serde(flatten)]
+    values: TermValues,
+    /// Whether missing values have a term.
+    missing: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum TermValues {
+    /// One term, (value − mean)/sd, unless the numbers never vary.
+    Numeric { mean: f64, sd: f64 },
+    /// One term per name.
+    Categorical { levels: Vec<String> },
+}
+
+impl ColumnTerms {
+    fn learn(column: &Covariate) -> Self {
+        let (values, missing) = match &column.values {
+            CovariateValues::Numeric(values) => {
+                let (mean, sd) = moments(values);
+                (TermValues::Numeric { mean, sd }, values.iter().any(|value| value.is_nan()))
+            }
+            CovariateValues::Categorical { levels, codes } => {
+                (TermValues::Categorical { levels: levels.clone() }, codes.iter().any(Option::is_none))
+            }
+        };
+        Self { name: column.name.clone(), values, missing }
+    }
+
+    fn of(&self, column: &Covariate) -> Result<Vec<Term>, Error> {
+        let mut terms = Vec::new();
+        match (&self.values, &column.values) {
+            (TermValues::Numeric { mean, sd }, CovariateValues::Numeric(values)) => {
+                let scaled = |value: f64| match value.is_nan() {
+                    true => 0.0,
+                    false => ((value - mean) / sd).clamp(-FURTHEST, FURTHEST),
+                };
+                if *sd > 0.0 {
+                    let values = values.iter().map(|&value| scaled(value)).collect();
+                    terms.push(Term { level: None, unit: Some(*sd), values });
+                }
+                if self.missing {
+                    terms.push(Term::indicator(MISSING, values.iter().map(|value| value.is_nan())));
+                }
+            }
+            (TermValues::Categorical { levels: known }, CovariateValues::Categorical { levels, codes }) => {
+                for name in known {
+                    // Other rows may have other names, and so other codes.
+                    let here = levels.iter().position(|level| level == name).map(|code| code as u32);
+                    terms.push(Term::indicator(name, codes.iter().map(|code| code.is_some() && *code == here)));
+                }
+                if self.missing {
+                    terms.push(Term::indicator(MISSING, codes.iter().map(Option::is_none)));
+                }
+            }
+            (TermValues::Numeric { .. }, CovariateValues::Categorical { .. }) => {
+                return Err(column.unusable("it holds names, but numbers are expected"));
+            }
+            (TermValues::Categorical { .. }, CovariateValues::Numeric(_)) => {
+                return Err(column.unusable("it holds numbers, but names are expected"));
+            }
+        }
+        Ok(terms)
     }
 }
 
@@ -418,6 +490,30 @@ mod tests {
         let gaps = Covariate::numeric("dose", vec![1.0, f64::NAN, 1.0, 1.0]);
         assert!(gaps.check().is_ok());
         assert_eq!(gaps.terms().len(), 1);
+    }
+
+    #[test]
+    fn terms_of_new_rows_are_those_of_the_rows_they_were_learnt_from() {
+        let columns = |site: [Option<&str>; 4], age: [f64; 4]| {
+            let columns = vec![Covariate::categorical("site", site), Covariate::numeric("age", age.to_vec())];
+            Covariates::new(columns).unwrap()
+        };
+        let rows = columns([Some("a"), None, Some("b"), Some("a")], [50.0, f64::NAN, 30.0, 40.0]);
+        let encoder = TermEncoder::learn(&rows);
+        let design = Design::new(&rows).unwrap();
+        assert_eq!(encoder.terms(&rows).unwrap(), design.columns());
+        // Only the last two of those rows, and two new ones: the codes of the names and the moments differ.
+        let new = columns([Some("b"), Some("a"), Some("A"), Some("b")], [30.0, 40.0, 1e6, f64::NAN]);
+        let read = serde_json::from_str::<TermEncoder>(&serde_json::to_string(&encoder).unwrap()).unwrap();
+        let terms = read.terms(&new).unwrap();
+        for (ours, theirs) in terms.iter().zip(design.columns()) {
+            assert_eq!(ours[..2], theirs[2..]);
+        }
+        let last = |row: usize| terms.iter().map(|term| term[row]).collect::<Vec<_>>();
+        assert_eq!((last(2), last(3)), (vec![0.0, 0.0, 0.0, FURTHEST, 0.0], vec![0.0, 1.0, 0.0, 0.0, 1.0]));
+        let swapped = vec![Covariate::numeric("site", vec![1.0]), Covariate::numeric("age", vec![1.0])];
+        assert!(read.terms(&Covariates::new(swapped).unwrap()).unwrap_err().to_string().contains("names are expected"));
+        assert!(read.terms(&Covariates::default()).is_err());
     }
 
     #[test]
