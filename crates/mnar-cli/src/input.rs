@@ -2,7 +2,7 @@
 
 use crate::args::TableArgs;
 use anyhow::{Result, bail};
-use mnar::analysis::{Evidence, Features, Given};
+use mnar::analysis::{Audit, Evidence, Features, Given};
 use mnar::classify::SoftmaxRegression;
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
@@ -22,6 +22,8 @@ pub(crate) struct Table {
     rows: Rows,
     /// Columns that labelling may depend on.
     covariates: Covariates,
+    /// Rows whose label was requested at random, which the labels do not have.
+    audit: Option<Audit>,
 }
 
 /// What a table says about its rows.
@@ -32,17 +34,19 @@ enum Rows {
 
 impl Table {
     /// Reads features as `mnar fit` does. Columns that labelling is taken to depend on are features too.
-    fn of_features(args: &TableArgs, features: &str) -> Result<Self> {
+    fn of_features(args: &TableArgs, features: &str, by: Option<&String>) -> Result<Self> {
         let mut options = ReadOptions {
             label: Some(args.label.clone()),
             missing: args.missing.clone(),
-            ignore: args.fold.iter().cloned().collect(),
+            ignore: args.fold.iter().chain(&args.audit).cloned().collect(),
             ..Default::default()
         };
         if features != "all" {
             let mut names: Vec<String> = features.split(',').map(|name| name.trim().to_owned()).collect();
-            if let Given::Columns(given) = &args.given {
-                names.extend(given.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+            for name in asked(args, by) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
             options.features = Some(names);
         }
@@ -64,7 +68,8 @@ impl Table {
         let x = encoder.encode(table)?.mapv(f64::from);
         let rows = Rows::Features { x, names: encoder.feature_names(), classifier: args.classifier() };
         let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
-        Ok(Self { labels, folds, rows, covariates: table.covariates()? })
+        let (labels, audit) = split_audit(args, labels)?;
+        Ok(Self { labels, folds, rows, covariates: table.covariates()?, audit })
     }
 
     /// The evidence in the table. With features, a classifier is cross-fitted first.
@@ -79,8 +84,30 @@ impl Table {
                 Evidence::cross_fit(Features { x, names, classifier }, &self.labels, plan, args.seed, progress)?
             }
         };
-        Ok(evidence.with_covariates(&self.covariates)?)
+        let evidence = evidence.with_covariates(&self.covariates)?;
+        Ok(match &self.audit {
+            Some(audit) => evidence.with_audit(audit),
+            None => evidence,
+        })
     }
+}
+
+/// The columns that were asked for by name, each once.
+fn asked(args: &TableArgs, by: Option<&String>) -> Vec<String> {
+    let mut names = match &args.given {
+        Given::Columns(names) => names.clone(),
+        Given::Auto | Given::None => Vec::new(),
+    };
+    names.extend(by.filter(|by| !names.contains(by)).cloned());
+    names
+}
+
+/// Takes the audited rows out of the labels.
+fn split_audit(args: &TableArgs, labels: Labels) -> Result<(Labels, Option<Audit>)> {
+    let Some(column) = &args.audit else { return Ok((labels, None)) };
+    let marks = mnar_data::read_marks(&args.table, column, &args.missing)?;
+    let (labels, audit) = Audit::split(&labels, &marks)?;
+    Ok((labels, Some(audit)))
 }
 
 /// Probabilities beyond this size are streamed instead of loaded, where they can be.
@@ -98,9 +125,10 @@ pub(crate) enum Loading {
 }
 
 impl Input {
-    pub(crate) fn read(args: &TableArgs, loading: Loading) -> Result<Self> {
+    /// `by` is a column that groups the rows.
+    pub(crate) fn read(args: &TableArgs, by: Option<&String>, loading: Loading) -> Result<Self> {
         if let Some(features) = &args.features {
-            return Ok(Input::Table(Box::new(Table::of_features(args, features)?)));
+            return Ok(Input::Table(Box::new(Table::of_features(args, features, by)?)));
         }
         let columns = PredictionColumns {
             prefix: args.proba.clone(),
@@ -125,10 +153,11 @@ impl Input {
         let table = mnar_data::read_predictions(&args.table, &columns)?;
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
         let rows = Rows::Predictions(table.posteriors, plan);
-        let covariates = match &args.given {
-            Given::Columns(names) => mnar_data::read_columns(&args.table, names, &args.missing)?.covariates()?,
-            Given::Auto | Given::None => Covariates::default(),
+        let covariates = match asked(args, by) {
+            names if names.is_empty() => Covariates::default(),
+            names => mnar_data::read_columns(&args.table, &names, &args.missing)?.covariates()?,
         };
-        Ok(Input::Table(Box::new(Table { labels: table.labels, folds: None, rows, covariates })))
+        let (labels, audit) = split_audit(args, table.labels)?;
+        Ok(Input::Table(Box::new(Table { labels, folds: None, rows, covariates, audit })))
     }
 }

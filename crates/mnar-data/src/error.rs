@@ -64,6 +64,16 @@ impl fmt::Display for ColumnRole {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
+    /// A column that marks rows holds something else.
+    #[error("{path}: the column `{column}` marks rows, so it must hold 1 and 0 or yes and no, but it holds `{value}`")]
+    NotAMark {
+        /// The table.
+        path: String,
+        /// The column.
+        column: String,
+        /// What it holds.
+        value: String,
+    },
     /// The operating system refused.
     #[error("{path}: cannot be {action}")]
     Io {

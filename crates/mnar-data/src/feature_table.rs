@@ -30,6 +30,27 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
+    /// Whether each row is marked: by a number other than 0, or by `yes`, `true`, `y`, `t`, `x` in either case. What is missing is
+    /// not marked; anything but `no`, `false`, `n` and `f` besides is refused.
+    pub fn marks(&self, path: &str) -> Result<Vec<bool>, DataError> {
+        match &self.values {
+            ColumnValues::Numeric(values) => Ok(values.iter().map(|value| !value.is_nan() && *value != 0.0).collect()),
+            ColumnValues::Categorical(names) => {
+                let mark = |level: &String| match level.to_ascii_lowercase().as_str() {
+                    "yes" | "true" | "y" | "t" | "x" => Ok(true),
+                    "no" | "false" | "n" | "f" => Ok(false),
+                    _ => Err(DataError::NotAMark {
+                        path: path.to_owned(),
+                        column: self.name.clone(),
+                        value: level.clone(),
+                    }),
+                };
+                let marks = names.levels.iter().map(mark).collect::<Result<Vec<bool>, _>>()?;
+                Ok((0..names.len()).map(|row| names.code(row).is_some_and(|code| marks[code])).collect())
+            }
+        }
+    }
+
     /// The column, as what labelling may depend on.
     pub fn covariate(&self) -> Covariate {
         let values = match &self.values {
@@ -123,6 +144,11 @@ impl FeatureTable {
     /// The columns, as what labelling may depend on.
     pub fn covariates(&self) -> Result<Covariates, mnar::Error> {
         Covariates::new(self.columns.iter().map(FeatureColumn::covariate).collect())
+    }
+
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&FeatureColumn> {
+        self.columns.iter().find(|column| column.name == name.trim())
     }
 
     /// A column that duplicates the label in every labelled row, and would leak it.

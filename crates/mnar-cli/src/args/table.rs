@@ -45,6 +45,11 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMNS", default_value = "auto")]
     pub(crate) given: Given,
 
+    /// A column that marks rows whose label was requested at random (1 or yes): the class shares then rest on these rows,
+    /// whatever decided the other labels, and the mechanism is checked against them
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) audit: Option<String>,
+
     /// Another label value that means missing, such as NA; may be repeated
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
@@ -106,6 +111,10 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = IntervalMethod::Auto)]
     pub(crate) interval: IntervalMethod,
 
+    /// Class shares and phi per group of this column too, such as each hospital
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) by: Option<String>,
+
     /// Bootstrap replicates
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) replicates: usize,
@@ -127,7 +136,7 @@ pub(crate) struct EstimateArgs {
     pub(crate) width: Option<f64>,
 
     /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
-    #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights"])]
+    #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights", "by", "audit"])]
     pub(crate) stream: bool,
 }
 
@@ -164,6 +173,7 @@ impl EstimateArgs {
             sensitivity: self.sensitivity.clone(),
             width: self.width,
             given: self.table.given.clone(),
+            by: self.by.clone(),
             permutations: EstimateSettings::default().permutations,
             describe_classifier: false,
             seed: self.table.seed,

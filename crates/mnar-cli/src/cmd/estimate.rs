@@ -7,9 +7,9 @@ use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{About, EstimateSettings, Findings};
+use mnar::analysis::{About, EstimateSettings, Findings, Given};
 use mnar::risk::RiskWeights;
-use mnar::{Labels, Phi, Rows};
+use mnar::{Labels, Rows};
 use mnar_data::{AtomicFile, Column, ParquetPredictions};
 use mnar_report::estimate_text;
 use mnar_run::estimate_report;
@@ -25,14 +25,23 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         // Settings that do not go together are refused before the table is read.
         args.settings(&[])?.check(args.table.posterior)?;
     }
-    let in_memory_only = !args.sensitivity.is_empty() || args.weights.is_some() || args.report.is_some();
+    let by_columns = matches!(args.table.given, Given::Columns(_));
+    if args.stream && by_columns {
+        bail!("--given needs the table in memory, and --stream leaves it in its file; use one of them");
+    }
+    let in_memory_only = !args.sensitivity.is_empty()
+        || args.weights.is_some()
+        || args.report.is_some()
+        || args.by.is_some()
+        || args.table.audit.is_some()
+        || by_columns;
     let loading = match (args.stream, in_memory_only) {
         (true, _) => Loading::Stream,
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
     };
     let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
-    let estimated = match Input::read(&args.table, loading)? {
+    let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table),
         Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
     };
@@ -70,7 +79,7 @@ fn in_memory(
         }
     };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, &found.phi)?;
+        write_weights(path, &table.labels, &found)?;
     }
     Ok((settings, found))
 }
@@ -87,12 +96,18 @@ fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(Estimate
     Ok((settings, found))
 }
 
-fn write_weights(path: &Path, labels: &Labels, phi: &Phi) -> Result<()> {
-    let weights = RiskWeights::new(phi);
+fn write_weights(path: &Path, labels: &Labels, found: &Findings) -> Result<()> {
+    let by_class = RiskWeights::new(&found.phi);
     let rows: Vec<u64> = (1..=labels.len() as u64).collect();
     let names = labels.as_slice().iter().map(|label| label.map(|class| labels.name(class))).collect();
-    let ell: Vec<f64> = labels.as_slice().iter().map(|label| weights.ell(*label)).collect();
-    let h: Vec<f64> = labels.as_slice().iter().map(|label| weights.h(*label)).collect();
+    // Where labelling depends on columns, every row has weights of its own.
+    let (mut ell, mut h) = (Vec::with_capacity(labels.len()), Vec::with_capacity(labels.len()));
+    for (row, &label) in labels.as_slice().iter().enumerate() {
+        let of_row = found.row_phi.as_ref().map(|rows| RiskWeights::new(&rows[row]));
+        let weights = of_row.as_ref().unwrap_or(&by_class);
+        ell.push(weights.ell(label));
+        h.push(weights.h(label));
+    }
     mnar_data::write_table(
         path,
         &[

@@ -11,7 +11,7 @@ use mnar_report::test_text;
 
 pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
     let settings = args.settings();
-    let Input::Table(table) = Input::read(&args.table, Loading::Load)? else {
+    let Input::Table(table) = Input::read(&args.table, None, Loading::Load)? else {
         bail!("the test needs the table in memory");
     };
     let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);

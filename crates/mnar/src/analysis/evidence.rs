@@ -1,5 +1,6 @@
 //! What an analysis starts from.
 
+use super::Audit;
 use crate::classify::Classifier;
 use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
@@ -26,6 +27,8 @@ pub struct Evidence<'a> {
     pub features: Option<Features<'a>>,
     /// Columns of the same rows that labelling may depend on. The classifier must have seen them.
     pub covariates: Option<&'a Covariates>,
+    /// Rows whose label was requested at random. The labels above do not have them, and the classifier has not seen them.
+    pub audit: Option<&'a Audit>,
 }
 
 /// What is known about the classifier that scored the rows.
@@ -60,6 +63,7 @@ impl<'a> Evidence<'a> {
             scored_by: ScoredBy::Unknown,
             features: None,
             covariates: None,
+            audit: None,
         }
     }
 
@@ -71,6 +75,11 @@ impl<'a> Evidence<'a> {
             return Err(Error::LengthMismatch { what: "the table of columns", found, expected });
         }
         Ok(Self { covariates: Some(covariates), ..self })
+    }
+
+    /// The same evidence with an audit, which [`Audit::split`] took out of the labels.
+    pub fn with_audit(self, audit: &'a Audit) -> Self {
+        Self { audit: Some(audit), ..self }
     }
 
     /// The same predictions, cross-fitted by someone else in these folds.
@@ -106,6 +115,7 @@ impl<'a> Evidence<'a> {
             scored_by: ScoredBy::CrossFit,
             features: Some(features),
             covariates: None,
+            audit: None,
         })
     }
 

@@ -4,7 +4,7 @@ use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
 use super::labelling::{Circumstances, Labelling, Verdict as LabellingVerdict};
 use super::recipe::{EstimateSettings, Ran, Recipe};
 use super::search::Searched;
-use super::{Evidence, ScoredBy, renormalised};
+use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{
     Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
@@ -164,6 +164,15 @@ pub struct Findings {
     /// The questions behind the verdict, and their answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labelling: Option<Labelling>,
+    /// What an audit says, where there is one: class shares and phi rest on it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditFindings>,
+    /// The column that groups the rows, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<ByGroup>,
+    /// Class shares and phi per group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<GroupFindings>>,
     /// The mechanism by class and columns, where it depends on columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<Mechanism>,
@@ -211,6 +220,9 @@ impl Findings {
             calibrated: None,
             verdict: None,
             labelling: None,
+            audit: None,
+            by: None,
+            groups: None,
             mechanism: None,
             row_phi: None,
         }
@@ -225,7 +237,8 @@ impl EstimateSettings {
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let found = self.search(&recipe, evidence, progress)?;
-        let Searched { ran, intervals, mut labelling, identified: shadow, row_phi } = found;
+        let Searched { ran, intervals, mut labelling, groups, identified: shadow, row_phi } = found;
+        let (by, groups) = groups.unzip();
         let Ran { estimate, calibration, mechanism, .. } = ran;
         let (bcts, calibrated) = calibration.unzip();
         let sample = Sample::new(calibrated.as_ref().unwrap_or(raw), labels)?;
@@ -271,17 +284,28 @@ impl EstimateSettings {
             renormalised: raw.renormalised(),
             warnings,
         };
+        let audited = match evidence.audit {
+            None => None,
+            Some(audit) => {
+                let population = population(&sample, &estimate.phi, row_phi.as_deref())?;
+                let se = parts.intervals.prevalence_se.as_deref();
+                Some(audit.estimate(&population, labels, &estimate.prevalence, se)?)
+            }
+        };
         let verdict = labelling.as_mut().map(|labelling| {
             labelling.verdict(&Circumstances {
                 classes: labels.names(),
                 phi: &estimate.phi,
                 self_masking: self_masking.as_ref().map(|check| check.p_value),
                 identified: shadow,
+                audit: audited.as_ref().map(|audited| &audited.findings),
             })
         });
-        Ok(Findings {
+        let mut found = Findings {
             verdict,
             labelling,
+            by,
+            groups,
             mechanism: mechanism.map(|found| found.mechanism).filter(|mechanism| !mechanism.terms.is_empty()),
             row_phi,
             in_sample,
@@ -291,7 +315,21 @@ impl EstimateSettings {
             features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
             calibrated,
             ..self.assemble(&recipe, estimate, parts)?
-        })
+        };
+        if let Some(audited) = audited {
+            // A mechanism that the audit contradicts gives no weights by row.
+            found.row_phi = found.row_phi.filter(|_| !audited.findings.contradicts);
+            found.effective_sample_size = effective_sample_size(
+                &found.about.labelled_per_class.iter().map(|&count| count as f64).collect::<Vec<_>>(),
+                &audited.phi,
+            );
+            found.method = "audit".to_owned();
+            (found.phi, found.phi_se, found.phi_ci95) = (audited.phi, Some(audited.phi_se), Some(audited.phi_ci95));
+            found.prevalence = audited.prevalence;
+            (found.prevalence_se, found.prevalence_ci95) = (Some(audited.prevalence_se), Some(audited.prevalence_ci95));
+            found.audit = Some(audited.findings);
+        }
+        Ok(found)
     }
 
     /// The same in flat memory, walking over rows that stay where they are: with intervals from the observed
@@ -384,6 +422,9 @@ impl EstimateSettings {
             calibrated: None,
             verdict: None,
             labelling: None,
+            audit: None,
+            by: None,
+            groups: None,
             mechanism: None,
             row_phi: None,
             phi: estimate.phi,
@@ -409,6 +450,19 @@ impl EstimateSettings {
             .collect::<Result<_, _>>()?;
         Ok(Some(needed))
     }
+}
+
+/// p(y|x) ∝ s(y|x)/phi(y, z) of all rows.
+fn population(sample: &Sample<'_>, phi: &Phi, row_phi: Option<&[Phi]>) -> Result<Posteriors, Error> {
+    let (n, k) = (sample.labels().len(), phi.len());
+    let mut p = ndarray::Array2::zeros((n, k));
+    for (row, mut p) in p.rows_mut().into_iter().enumerate() {
+        let phi = row_phi.map_or(phi, |rows| &rows[row]);
+        let s = sample.posteriors().row(row);
+        let total: f64 = (0..k).map(|k| s[k] / phi[k]).sum();
+        (0..k).for_each(|k| p[k] = s[k] / phi[k] / total);
+    }
+    Posteriors::new(p, PosteriorKind::Population)
 }
 
 /// What is known beside the estimate when the findings are put together.

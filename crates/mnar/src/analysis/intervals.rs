@@ -1,5 +1,6 @@
 //! Intervals of phi and of the class shares.
 
+use super::groups::GroupMasses;
 use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::crossfit::FoldPlan;
@@ -130,6 +131,8 @@ pub(super) struct Draw {
     pub(super) terms: Vec<f64>,
     /// The scores of the directions that were looked at.
     pub(super) scores: Option<Vec<f64>>,
+    /// Rows per group and class.
+    pub(super) by_group: Option<GroupMasses>,
 }
 
 impl Intervals {
@@ -243,6 +246,7 @@ pub(super) fn replicates(
             prevalence: ran.estimate.prevalence,
             terms: ran.mechanism.map_or_else(Vec::new, |found| found.mechanism.terms),
             scores: ran.scores,
+            by_group: ran.by_group,
         })
     })
 }

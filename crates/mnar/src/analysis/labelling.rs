@@ -1,7 +1,7 @@
 //! What decided who got labelled: chance, the class, columns, or both. Three questions, three p-values, one verdict.
 
 use super::recipe::{GivenColumns, Ran, uncertainty};
-use super::{CONFIDENCE, Evidence};
+use super::{AuditFindings, CONFIDENCE, Evidence};
 use crate::covariates::{Covariate, Covariates, Design};
 use crate::error::Error;
 use crate::estimate::normal_quantile;
@@ -187,7 +187,7 @@ impl<'a> Candidates<'a> {
     /// The terms of the mechanism, then the directions.
     pub(super) fn given(&self) -> GivenColumns<'_> {
         let columns = self.design.columns().iter().chain(&self.directions).map(Vec::as_slice).collect();
-        GivenColumns { columns, terms: self.design.len() }
+        GivenColumns { columns, terms: self.design.len(), by: None }
     }
 
     /// One group per column, and the classifier's uncertainty as the last.
@@ -321,7 +321,7 @@ pub(super) fn rates(column: &Covariate, labels: &Labels) -> Vec<LabellingRate> {
 }
 
 /// Holm's correction: every p-value times the number of hypotheses not rejected before it.
-fn holm(p: &[f64]) -> Vec<f64> {
+pub(super) fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
     let mut corrected = vec![1.0; p.len()];
@@ -410,6 +410,9 @@ impl Labelling {
                 p(p_value)
             ));
         }
+        if let Some(audit) = about.audit.filter(|audit| audit.contradicts) {
+            doubts.push(format!("the audit of {} rows contradicts the mechanism ({})", audit.rows, p(audit.p_value)));
+        }
         doubts
     }
 
@@ -434,8 +437,13 @@ impl Labelling {
                 p(beyond)
             ),
             VerdictKind::Unclear => format!(
-                "It is unclear what decides who gets labelled: {}. The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it.",
-                doubts.join("; ")
+                "It is unclear what decides who gets labelled: {}. {}",
+                doubts.join("; "),
+                match about.audit {
+                    None =>
+                        "The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it.",
+                    Some(_) => "The class shares below come from the audit and do not rest on any mechanism.",
+                }
             ),
         }
     }
@@ -483,6 +491,14 @@ impl Labelling {
                 }
             ));
         }
+        if let Some(audit) = about.audit {
+            checked.push(format!(
+                "Does the mechanism agree with the {} audited rows? {} ({}).",
+                audit.rows,
+                if audit.contradicts { "No" } else { "No sign that it does not" },
+                p(audit.p_value)
+            ));
+        }
         checked
     }
 }
@@ -498,6 +514,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) self_masking: Option<f64>,
     /// Whether the effect of the class can be told from that of the columns.
     pub(super) identified: bool,
+    /// What an audit says about the mechanism.
+    pub(super) audit: Option<&'a AuditFindings>,
 }
 
 impl Circumstances<'_> {

@@ -23,16 +23,20 @@
 //! # Ok::<(), mnar::Error>(())
 //! ```
 
+mod audit;
 mod evidence;
 mod findings;
+mod groups;
 mod informative;
 mod intervals;
 mod labelling;
 mod recipe;
 mod search;
 
+pub use audit::{Audit, AuditFindings};
 pub use evidence::{Evidence, Features, ScoredBy};
 pub use findings::{About, ClassifierFindings, Findings};
+pub use groups::{ByGroup, GroupFindings, Homogeneity};
 pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
 pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
 pub use labelling::{

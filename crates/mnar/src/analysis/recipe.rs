@@ -1,5 +1,6 @@
 //! The settings of an estimate, and which estimator they lead to.
 
+use super::groups::{GroupMasses, Groups};
 use crate::calibrate::{Bcts, Calibration};
 use crate::error::Error;
 use crate::estimate::{
@@ -136,6 +137,8 @@ pub struct EstimateSettings {
     pub width: Option<f64>,
     /// Columns that labelling may depend on besides the class.
     pub given: Given,
+    /// A column: class shares and phi are given for each of its groups too.
+    pub by: Option<String>,
     /// Permutations of the tests of what decided who got labelled.
     pub permutations: usize,
     /// Whether the findings describe the classifier on the labelled rows: accuracy, reliability, confusion matrix.
@@ -157,6 +160,7 @@ impl Default for EstimateSettings {
             sensitivity: Vec::new(),
             width: None,
             given: Given::Auto,
+            by: None,
             permutations: 9999,
             describe_classifier: false,
             seed: 0,
@@ -308,7 +312,15 @@ impl Recipe {
             Some(mechanism) if given.terms > 0 => mechanism.estimate.clone(),
             _ => self.estimate(&sample)?,
         };
-        Ok(Ran { estimate, calibration, mechanism, scores })
+        let by_group = given.by.map(|groups| {
+            // The odds of being unlabelled by class; what columns add is the same for all classes of a row.
+            let odds: Vec<f64> = match &mechanism {
+                Some(found) if given.terms > 0 => found.mechanism.classes.iter().map(|a| (-a).exp()).collect(),
+                _ => estimate.phi.iter().map(|phi| (1.0 - phi) / phi).collect(),
+            };
+            groups.masses(used, labels, weights, &odds)
+        });
+        Ok(Ran { estimate, calibration, mechanism, scores, by_group })
     }
 }
 
@@ -319,6 +331,8 @@ pub(super) struct GivenColumns<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     /// The number of terms.
     pub(super) terms: usize,
+    /// The groups that shares and phi are given for.
+    pub(super) by: Option<&'a Groups>,
 }
 
 impl GivenColumns<'_> {
@@ -339,6 +353,8 @@ pub(super) struct Ran {
     pub(super) mechanism: Option<MechanismEstimate>,
     /// The scores of the directions, and last that of the classifier's uncertainty.
     pub(super) scores: Option<Vec<f64>>,
+    /// Labelled and expected unlabelled rows per group.
+    pub(super) by_group: Option<GroupMasses>,
 }
 
 /// How unsure the classifier is of each row: the entropy of its probabilities. A mechanism by class says what r should look

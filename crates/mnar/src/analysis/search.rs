@@ -1,13 +1,15 @@
 //! From the class alone to the columns that labelling depends on besides it, step by step.
 
+use super::groups::Groups;
 use super::intervals::{Draw, IntervalMethod, Intervals, replicates};
 use super::labelling::{Candidates, ClassOnly, Labelling, shadow};
 use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
-use super::{EstimateSettings, Evidence, LEVEL, ScoredBy};
+use super::{ByGroup, EstimateSettings, Evidence, GroupFindings, LEVEL, ScoredBy};
 use crate::covariates::Covariates;
 use crate::error::Error;
 use crate::estimate::SharePrior;
 use crate::interval::Draws;
+use crate::labels::Labels;
 use crate::phi::Phi;
 use crate::posteriors::PosteriorKind;
 use crate::progress::Progress;
@@ -19,6 +21,7 @@ pub(super) struct Searched {
     pub(super) ran: Ran,
     pub(super) intervals: Intervals,
     pub(super) labelling: Option<Labelling>,
+    pub(super) groups: Option<(ByGroup, Vec<GroupFindings>)>,
     /// Whether the effect of the class can be told from that of the columns.
     pub(super) identified: bool,
     pub(super) row_phi: Option<Vec<Phi>>,
@@ -57,10 +60,20 @@ impl EstimateSettings {
             Some(covariates) if questioned => covariates,
             _ => &none,
         };
-        let mut step = Step::run(self, recipe, evidence, covariates, &[], method, progress)?;
+        let by = match (&self.by, evidence.covariates) {
+            (None, _) => None,
+            (Some(column), Some(all)) => Some(Groups::new(all.get(column)?)?),
+            (Some(column), None) => {
+                return Err(Error::UnknownCovariate { name: column.clone(), known: Vec::new() });
+            }
+        };
+        let steps = Steps { settings: self, recipe, evidence, covariates, by: by.as_ref(), method, progress };
+        let mut step = steps.run(&[])?;
         if !questioned {
+            let groups = step.groups(by.as_ref(), labels);
             let intervals = step.intervals(method, recipe, evidence)?;
-            return Ok(Searched { ran: step.ran, intervals, labelling: None, identified: true, row_phi: None });
+            let ran = step.ran;
+            return Ok(Searched { ran, intervals, labelling: None, groups, identified: true, row_phi: None });
         }
 
         let class_enough = step.check.clone();
@@ -70,7 +83,7 @@ impl EstimateSettings {
         let mut class_only = None;
         if !given.is_empty() {
             class_only = Some(step.class_only(method, recipe, evidence)?);
-            step = Step::run(self, recipe, evidence, covariates, &given, method, progress)?;
+            step = steps.run(&given)?;
         }
         while searching && given.len() < MOST_COLUMNS {
             let strongest = step.check.as_ref().and_then(|check| check.columns.first());
@@ -82,7 +95,7 @@ impl EstimateSettings {
                 class_only = Some(step.class_only(method, recipe, evidence)?);
             }
             given.push(column);
-            step = Step::run(self, recipe, evidence, covariates, &given, method, progress)?;
+            step = steps.run(&given)?;
         }
 
         let sample = Sample::new(raw, labels)?;
@@ -114,8 +127,9 @@ impl EstimateSettings {
             effects,
             class_only,
         };
+        let groups = step.groups(by.as_ref(), labels);
         let intervals = step.intervals(method, recipe, evidence)?;
-        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), identified, row_phi })
+        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi })
     }
 }
 
@@ -136,18 +150,23 @@ struct Step<'a> {
     check: Option<super::ColumnsCheck>,
 }
 
-impl<'a> Step<'a> {
-    fn run(
-        settings: &EstimateSettings,
-        recipe: &Recipe,
-        evidence: &Evidence<'_>,
-        covariates: &'a Covariates,
-        given: &[String],
-        method: IntervalMethod,
-        progress: &dyn Progress,
-    ) -> Result<Self, Error> {
+/// What all steps share.
+struct Steps<'a> {
+    settings: &'a EstimateSettings,
+    recipe: &'a Recipe,
+    evidence: &'a Evidence<'a>,
+    covariates: &'a Covariates,
+    by: Option<&'a Groups>,
+    method: IntervalMethod,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Steps<'a> {
+    fn run(&self, given: &[String]) -> Result<Step<'a>, Error> {
+        let Self { settings, recipe, evidence, covariates, by, method, progress } = *self;
         let candidates = Candidates::new(covariates, given)?;
         let columns = if covariates.is_empty() { GivenColumns::default() } else { candidates.given() };
+        let columns = GivenColumns { by, ..columns };
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let ran = recipe.run(raw, labels, None, &columns)?;
         let draws = match method {
@@ -160,7 +179,16 @@ impl<'a> Step<'a> {
         };
         let used = ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
         let check = candidates.check(&ran, scores, used, labels)?;
-        Ok(Self { candidates, ran, draws, check })
+        Ok(Step { candidates, ran, draws, check })
+    }
+}
+
+impl Step<'_> {
+    /// Class shares and phi per group.
+    fn groups(&self, by: Option<&Groups>, labels: &Labels) -> Option<(ByGroup, Vec<GroupFindings>)> {
+        let replicates: Vec<_> =
+            self.draws.iter().flat_map(|draws| draws.values.iter().filter_map(|draw| draw.by_group.clone())).collect();
+        Some(by?.findings(labels, self.ran.by_group.as_ref()?, &replicates))
     }
 
     /// The effects of the terms in every replicate.
