@@ -8,19 +8,20 @@ use crate::plan::FitPlan;
 use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
-use mnar::analysis::{Evidence, Features, Findings, TestDecision};
+use mnar::analysis::{Audit, Evidence, Features, Findings, TestDecision};
 use mnar::classify::SoftmaxRegression;
+use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::progress::{Progress, Stage};
 use mnar::{Covariates, Labels, Phi, PosteriorKind};
-use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset};
+use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
-use mnar_train::method::{Known, Method};
+use mnar_train::method::{Known, Method, MethodName};
 use mnar_train::model::Network;
 use mnar_train::{
-    Encoding, Examples, Job, ModelDescription, NetworkClassifier, Trained, logits, save_model, score, train,
-    weighted_scores,
+    Encoding, Examples, Job, LabellingByColumns, ModelDescription, NetworkClassifier, Propensity, Trained, logits,
+    save_model, score, train, weighted_scores,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -76,6 +77,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     let encoding = learn_encoding(&dataset, &request.data, progress)?;
     progress.end();
     let Dataset { inputs, labels, row_names, .. } = dataset;
+    let (labels, audit) = match &request.options.audit {
+        None => (labels, None),
+        Some(column) => {
+            let marks = read_marks(request.data, column, &request.options.missing)?;
+            let (labels, audit) = Audit::split(&labels, &marks)?;
+            (labels, Some(audit))
+        }
+    };
     let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
     check_labels(&labels, &plan)?;
     check_row_names(row_names.as_ref(), labels.names())?;
@@ -89,14 +98,15 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         encoding: &encoding,
         labels: &labels,
         covariates: &covariates,
+        audit: audit.as_ref(),
         plan: &plan,
         folder: &folder,
         device,
     };
     let (findings, test) = run.analyse(&recorder)?;
-    let debiased = run.debiased(&findings.phi, &recorder)?;
+    let debiased = run.debiased(&findings, &recorder)?;
     let baseline = match plan.baseline {
-        true => Some(run.train(Stage::Baseline, Method::Classical, &recorder)?),
+        true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
@@ -145,6 +155,8 @@ struct Run<'a> {
     labels: &'a Labels,
     /// Columns that labelling may depend on.
     covariates: &'a Covariates,
+    /// Rows whose label was requested at random, which the labels do not have.
+    audit: Option<&'a Audit>,
     plan: &'a FitPlan,
     folder: &'a RunFolder,
     device: Device,
@@ -194,14 +206,21 @@ impl Run<'_> {
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
         };
+        let evidence = Evidence { audit: self.audit, ..evidence };
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let findings = self.plan.estimate().run(&evidence, progress)?;
         Ok((findings, Some(test)))
     }
 
-    /// Trains a network from the start, or from its checkpoint.
-    fn train(&self, stage: Stage, method: Method, progress: &dyn Progress) -> Result<Trained<Network>, RunError> {
+    /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
+    fn train(
+        &self,
+        stage: Stage,
+        method: Method,
+        row_phi: Option<&[Phi]>,
+        progress: &dyn Progress,
+    ) -> Result<Trained<Network>, RunError> {
         let settings = &self.plan.train;
         let shape = self.examples.shape();
         let network = self.plan.architecture.build(shape, self.labels.n_classes(), settings.seed, &self.device)?;
@@ -211,7 +230,7 @@ impl Run<'_> {
             examples: self.examples,
             labels: self.labels,
             method,
-            row_phi: None,
+            row_phi,
             consistency: consistency.as_ref(),
             settings,
             weights: None,
@@ -223,10 +242,12 @@ impl Run<'_> {
     }
 
     /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place.
-    fn debiased(&self, cross_fitted: &Phi, progress: &dyn Progress) -> Result<Debiased, RunError> {
+    fn debiased(&self, findings: &Findings, progress: &dyn Progress) -> Result<Debiased, RunError> {
         let name = self.plan.method;
+        let cross_fitted = &findings.phi;
+        let row_phi = findings.row_phi.as_deref().filter(|_| name.takes_cross_fitted());
         let first = match name.needs_likelihood_first() {
-            true => Some(self.train(Stage::Likelihood, Method::Likelihood, progress)?),
+            true => Some(self.train(Stage::Likelihood, Method::Likelihood, None, progress)?),
             false => None,
         };
         let known = Known {
@@ -235,7 +256,7 @@ impl Run<'_> {
             shares: self.plan.shares.as_ref(),
             labels: self.labels,
         };
-        let trained = self.train(Stage::Debiased, Method::new(name, &known)?, progress)?;
+        let trained = self.train(Stage::Debiased, Method::new(name, &known)?, row_phi, progress)?;
         let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
         Ok(Debiased { trained, phi })
     }
@@ -252,12 +273,16 @@ impl Run<'_> {
     ) -> Result<Report, RunError> {
         let Models { debiased: Debiased { trained, phi }, baseline } = models;
         let (labels, folder) = (self.labels, self.folder);
+        // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
+        let by_columns = self.by_columns(&findings)?;
+        let row_phi = findings.row_phi.as_deref().filter(|_| by_columns.is_some());
         let describe = |temperature: f64| ModelDescription {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             architecture: self.plan.architecture.clone(),
             input: self.examples.shape(),
             classes: labels.names().to_vec(),
             phi: phi.clone(),
+            by_columns: by_columns.clone(),
             temperature,
             encoding: self.encoding.clone(),
         };
@@ -272,12 +297,15 @@ impl Run<'_> {
             Examples::Table(_) => None,
         };
         let uncertain = uncertain_rows(&population, labels, phi, name, png);
-        let predictions = Predictions::new(population, phi, labels.names(), row_names.clone())?;
+        let predictions =
+            Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
         predictions.with_labels(labels.clone()).write(&folder.predictions())?;
 
+        let cross_fitted = Propensity::new(&findings.phi, findings.row_phi.as_deref());
+        let training = Training::new(phi.clone(), self.model(trained, &cross_fitted))
+            .with_baseline(baseline.as_ref().map(|baseline| self.model(baseline, &cross_fitted)));
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
-        let training = Training::new(phi.clone(), self.model(trained, &findings.phi))
-            .with_baseline(baseline.as_ref().map(|baseline| self.model(baseline, &findings.phi)));
+        findings.warnings.extend(self.columns_warning(&findings));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
         let report =
             Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
@@ -288,7 +316,32 @@ impl Run<'_> {
         Ok(report)
     }
 
-    fn model(&self, trained: &Trained<Network>, phi: &Phi) -> Model {
+    /// The mechanism by class and columns, if there is one and the model carries it.
+    fn by_columns(&self, findings: &Findings) -> Result<Option<LabellingByColumns>, RunError> {
+        let (Some(mechanism), Some(labelling)) = (&findings.mechanism, &findings.labelling) else { return Ok(None) };
+        if !self.plan.method.carries_cross_fitted() {
+            return Ok(None);
+        }
+        let terms = TermEncoder::learn(&self.covariates.select(&labelling.given)?);
+        Ok(Some(LabellingByColumns { mechanism: mechanism.clone(), terms }))
+    }
+
+    /// What training does not do with a mechanism that depends on columns.
+    fn columns_warning(&self, findings: &Findings) -> Option<String> {
+        let columns = findings.labelling.as_ref().map(|labelling| labelling.given.join(", "))?;
+        findings.row_phi.as_ref()?;
+        let method = self.plan.method;
+        if !method.carries_cross_fitted() {
+            return Some(format!(
+                "labelling depends on {columns} besides the class, but the method chosen for training corrects for the class alone"
+            ));
+        }
+        (self.plan.train.refresh.is_some() && method == MethodName::LabelShift).then(|| {
+            format!("phi was not refreshed during training, because it depends on {columns} besides the class")
+        })
+    }
+
+    fn model(&self, trained: &Trained<Network>, phi: &Propensity<'_>) -> Model {
         let ended = match trained.ended {
             mnar_train::Ended::Finished => Ended::Finished,
             mnar_train::Ended::EarlyStop => Ended::EarlyStop,
@@ -304,7 +357,7 @@ impl Run<'_> {
     }
 
     /// Scores of the held-out labelled rows, weighted by 1/phi to stand for the population, and accuracy class by class.
-    fn held_out(&self, trained: &Trained<Network>, phi: &Phi) -> Option<(HeldOut, Vec<Option<f64>>)> {
+    fn held_out(&self, trained: &Trained<Network>, phi: &Propensity<'_>) -> Option<(HeldOut, Vec<Option<f64>>)> {
         let classes = self.labels.n_classes();
         let rows = &trained.held_out;
         if rows.is_empty() {
@@ -312,7 +365,7 @@ impl Run<'_> {
         }
         let scores = logits(&trained.network, self.examples, rows);
         let class = |row: usize| self.labels.get(row).map_or(0, |class| class.index());
-        let weights: Vec<(usize, f64)> = rows.iter().map(|&row| (class(row), 1.0 / phi[class(row)])).collect();
+        let weights: Vec<(usize, f64)> = rows.iter().map(|&row| (class(row), 1.0 / phi.of(row)[class(row)])).collect();
         let (log_loss, accuracy) = weighted_scores(&scores, &weights, trained.temperature);
         let accuracy_of = |k: usize| {
             let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();

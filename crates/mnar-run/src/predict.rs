@@ -3,8 +3,8 @@
 use crate::error::{FolderState, RunError};
 use crate::predictions::Predictions;
 use mnar::PosteriorKind;
-use mnar_data::{Expected, Source, Split, read_for_prediction};
-use mnar_train::{Encoding, device, load_model, score};
+use mnar_data::{Expected, Inputs, Source, Split, read_for_prediction};
+use mnar_train::{Encoding, Propensity, device, load_model, score};
 use std::path::Path;
 
 /// What to predict with, and which rows.
@@ -37,7 +37,12 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         Encoding::Images { shape, .. } => Expected::Images { shape: *shape, resize: true },
     };
     let rows = read_for_prediction(data, &expected, options.split, options.id.as_deref())?;
+    // The columns of a mechanism are features, so they are among those that were read.
+    let row_phi = match (&model.by_columns, &rows.inputs) {
+        (Some(by_columns), Inputs::Table(table)) => Some(by_columns.row_phi(&table.covariates()?)?),
+        _ => None,
+    };
     let examples = model.encoding.examples(rows.inputs)?;
     let population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
-    Predictions::new(population, &model.phi, &model.classes, rows.row_names)
+    Predictions::new(population, Propensity::new(&model.phi, row_phi.as_deref()), &model.classes, rows.row_names)
 }

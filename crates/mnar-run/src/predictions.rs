@@ -1,8 +1,9 @@
 //! Predictions as a table: for a file, or for a program.
 
 use crate::error::RunError;
-use mnar::{Labels, Phi, Posteriors};
+use mnar::{Labels, Posteriors};
 use mnar_data::{Column, RowNames, write_table};
+use mnar_train::Propensity;
 use std::path::Path;
 
 /// Class probabilities of every row, in the whole population and for a row that was left unlabelled.
@@ -20,21 +21,22 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// From p(y | x) and the mechanism.
-    pub fn new(
+    /// From p(y | x) and the mechanism, by class or by row.
+    pub fn new<'a>(
         population: Posteriors,
-        phi: &Phi,
+        phi: impl Into<Propensity<'a>>,
         classes: &[String],
         row_names: Option<RowNames>,
     ) -> Result<Self, RunError> {
         check_row_names(row_names.as_ref(), classes)?;
+        let phi = phi.into();
         let n = population.len();
         let mut unlabelled = vec![vec![f64::NAN; n]; classes.len()];
         let (mut predicted, mut confidence) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for i in 0..n {
             let p = population.row(i);
             // Nothing can be said if such a row is never left unlabelled.
-            for (k, p) in population.given_unlabelled(i, phi).into_iter().flatten().enumerate() {
+            for (k, p) in population.given_unlabelled(i, phi.of(i)).into_iter().flatten().enumerate() {
                 unlabelled[k][i] = p;
             }
             let best = (0..classes.len()).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap_or(0);

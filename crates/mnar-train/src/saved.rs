@@ -5,7 +5,9 @@ use crate::examples::{Encoding, InputShape};
 use crate::model::{Architecture, Network};
 use crate::{parameters, storage};
 use burn::tensor::Device;
-use mnar::Phi;
+use mnar::covariates::TermEncoder;
+use mnar::mechanism::Mechanism;
+use mnar::{Covariates, Phi};
 use mnar_data::AtomicFile;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -26,10 +28,29 @@ pub struct ModelDescription {
     pub classes: Vec<String>,
     /// P(labelled | class), for the posterior of an unlabelled row.
     pub phi: Phi,
+    /// P(labelled | class, columns), where labelling depends on columns too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_columns: Option<LabellingByColumns>,
     /// Logits are divided by this before the softmax.
     pub temperature: f64,
     /// How raw inputs become numbers.
     pub encoding: Encoding,
+}
+
+/// A mechanism that depends on columns, and how these become its terms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabellingByColumns {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// How columns become its terms.
+    pub terms: TermEncoder,
+}
+
+impl LabellingByColumns {
+    /// P(labelled | class, columns) of rows with these columns.
+    pub fn row_phi(&self, covariates: &Covariates) -> Result<Vec<Phi>, TrainError> {
+        Ok(self.mechanism.rows(&self.terms.terms(covariates)?, covariates.len()))
+    }
 }
 
 /// Writes a model into a folder, which is created if it does not exist.
