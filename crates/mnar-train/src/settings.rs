@@ -87,7 +87,7 @@ pub struct TrainSettings {
     pub stabiliser: Stabiliser,
     /// The augmented views of images; `None` for plain images.
     pub augment: Option<Augment>,
-    /// Estimate a given phi again after every so many epochs, from the model as it stands.
+    /// Estimate a given phi again after every so many epochs, from the model as it stands. A phi of every row is kept.
     pub refresh: Option<usize>,
     /// Seed of the initial weights, the batches and the views.
     pub seed: u64,
