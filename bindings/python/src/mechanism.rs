@@ -3,11 +3,12 @@
 use crate::arrays::{Probabilities, View, labels, plan, slice, word};
 use crate::errors::{Kind, exception, of_run, of_statistics};
 use crate::interrupt::interruptible;
-use mnar::analysis::{EstimateSettings, Evidence, TestSettings};
+use mnar::analysis::{Audit, EstimateSettings, Evidence, TestSettings};
 use mnar::calibrate::Bcts;
 use mnar::crossfit::FoldPlan;
 use mnar::risk::RiskWeights;
-use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
+use mnar::covariates::Covariate;
+use mnar::{Class, Covariates, Labels, Phi, PosteriorKind, Posteriors};
 use mnar_data::AtomicFile;
 use mnar_report::{estimate_text, test_text};
 use mnar_run::{Origin, RunError, estimate_report};
@@ -23,19 +24,45 @@ fn settings<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
         .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))
 }
 
-/// Probabilities, codes of classes, names of classes, and folds if any: a tuple in Python.
+/// Probabilities, codes of classes, names of classes, folds if any, columns that labelling may depend on, and whether each row
+/// was audited if some were: a tuple in Python.
 #[derive(FromPyObject)]
 pub(crate) struct Table<'py>(
     Probabilities<'py>,
     PyReadonlyArray1<'py, i64>,
     Vec<String>,
     Option<PyReadonlyArray1<'py, i64>>,
+    Vec<(String, Values)>,
+    Option<Vec<bool>>,
 );
+
+/// A column as Python hands it over.
+#[derive(FromPyObject)]
+enum Values {
+    Numbers(Vec<f64>),
+    Texts(Vec<Option<String>>),
+}
+
+impl Values {
+    fn covariate(&self, name: &str) -> Covariate {
+        match self {
+            Self::Numbers(values) => Covariate::numeric(name, values.clone()),
+            Self::Texts(values) => Covariate::categorical(name, values.iter().map(Option::as_deref)),
+        }
+    }
+}
 
 impl Table<'_> {
     fn rows(&self, py: Python<'_>) -> PyResult<Rows<'_>> {
         let folds = self.3.as_ref().map(|folds| slice(py, "the folds", folds)).transpose()?;
-        Ok(Rows { proba: self.0.view(), codes: slice(py, "the labels", &self.1)?, names: self.2.clone(), folds })
+        Ok(Rows {
+            proba: self.0.view(),
+            codes: slice(py, "the labels", &self.1)?,
+            names: self.2.clone(),
+            folds,
+            columns: self.4.iter().map(|(name, values)| values.covariate(name)).collect(),
+            audited: self.5.clone(),
+        })
     }
 }
 
@@ -45,6 +72,8 @@ struct Rows<'a> {
     codes: &'a [i64],
     names: Vec<String>,
     folds: Option<&'a [i64]>,
+    columns: Vec<Covariate>,
+    audited: Option<Vec<bool>>,
 }
 
 /// The same, checked.
@@ -52,19 +81,31 @@ struct Checked {
     posteriors: Posteriors,
     labels: Labels,
     plan: FoldPlan,
+    covariates: Covariates,
+    audit: Option<Audit>,
 }
 
 impl Rows<'_> {
     fn checked(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
         let labels = labels(self.codes, self.names)?;
         let plan = plan(self.folds, labels.len());
-        Ok(Checked { posteriors: self.proba.posteriors(kind)?, labels, plan })
+        let (labels, audit) = match self.audited {
+            None => (labels, None),
+            Some(audited) => {
+                let (labels, audit) = Audit::split(&labels, &audited)?;
+                (labels, Some(audit))
+            }
+        };
+        let covariates = Covariates::new(self.columns)?;
+        Ok(Checked { posteriors: self.proba.posteriors(kind)?, labels, plan, covariates, audit })
     }
 }
 
 impl Checked {
-    fn evidence(&self) -> Evidence<'_> {
-        Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan)
+    fn evidence(&self) -> Result<Evidence<'_>, mnar::Error> {
+        let evidence = Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan);
+        let evidence = evidence.with_covariates(&self.covariates)?;
+        Ok(Evidence { audit: self.audit.as_ref(), ..evidence })
     }
 }
 
@@ -83,7 +124,7 @@ pub(crate) fn estimate(
     let found = interruptible(py, true, move |progress| {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
-        let found = settings.run(&checked.evidence(), progress)?;
+        let found = settings.run(&checked.evidence()?, progress)?;
         let seconds = start.elapsed().as_secs_f64();
         let text = estimate_text(&found, &settings);
         Ok((found, text, seconds))
@@ -110,7 +151,7 @@ pub(crate) fn page(
         let start = Instant::now();
         let checked = rows.checked(kind)?;
         let origin = Origin { title, command: None };
-        let (_, report) = estimate_report(&settings, &checked.evidence(), &origin, start, progress)?;
+        let (_, report) = estimate_report(&settings, &checked.evidence()?, &origin, start, progress)?;
         let html = report.to_html()?;
         if let Some(path) = path {
             AtomicFile::write_text(&path, &html)?;
@@ -128,7 +169,7 @@ pub(crate) fn test(py: Python<'_>, table: Table<'_>, posterior: &str, options: &
     let rows = table.rows(py)?;
     let found = interruptible(py, true, move |progress| {
         let checked = rows.checked(kind)?;
-        let found = settings.run(&checked.evidence(), progress)?;
+        let found = settings.run(&checked.evidence()?, progress)?;
         let text = test_text(&found, &settings, false);
         Ok((found, text))
     })?;

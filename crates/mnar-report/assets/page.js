@@ -7,8 +7,9 @@
   const shown = (value) =>
     value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : Number(value.toFixed(4)).toString();
   const cut = (text, length) => {
-    const letters = [...text];
-    return letters.length > length ? letters.slice(0, length - 1).join("") + "…" : text;
+    // Characters that break lines or reorder text would upset the drawing.
+    const letters = [...text.replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/gu, "\ufffd")];
+    return letters.length > length ? letters.slice(0, length - 1).join("") + "…" : letters.join("");
   };
 
   // Class names on the left: as wide as necessary, up to a third of the chart.
@@ -85,6 +86,7 @@
         ...(chart.unit_square ? [Plot.line([[0, 0], [1, 1]], { stroke: "currentColor", strokeDasharray: "4 4", strokeOpacity: 0.6 })] : []),
         Plot.line(chart.points, { x: "x", y: "y", z: "series", stroke: (point) => colour(point.series), strokeWidth: 2 }),
         ...(few ? [Plot.dot(chart.points, { x: "x", y: "y", fill: (point) => colour(point.series), r: 3 })] : []),
+        Plot.dot(chart.marked, { x: "x", y: "y", stroke: (point) => colour(point.series), fill: "var(--card)", strokeWidth: 2.5, r: 6 }),
         Plot.tip(chart.points, Plot.pointer({ x: "x", y: "y", title, ...tipStyle })),
       ],
     };
@@ -112,7 +114,34 @@
     };
   };
 
-  const kinds = { dots, bars, lines, heat };
+  // Panels below each other on one band scale: a line with the panel's name, then its bars.
+  const rates = (chart, width) => {
+    const lines = chart.panels.flatMap((panel, i) => [
+      { key: `${i}`, panel: panel.name },
+      ...panel.bars.map((bar, j) => ({ key: `${i}.${j}`, panel: panel.name, ...bar })),
+    ]);
+    const bars = lines.filter((line) => line.label !== undefined);
+    const heads = lines.filter((line) => line.label === undefined);
+    const { marginLeft, tickFormat } = nameAxis(bars.map((bar) => bar.label), width);
+    const names = new Map(lines.map((line) => [line.key, line.label]));
+    const letters = Math.floor((width - marginLeft) / 8);
+    const title = (bar) => `${cut(bar.panel, 80)}: ${cut(bar.label, 80)}\n${chart.axis}: ${shown(bar.value)}\nrows: ${bar.rows}`;
+    return {
+      marginLeft, marginBottom: 42, height: 62 + 21 * lines.length,
+      x: { label: chart.axis, labelOffset: 36, grid: true, domain: [0, 1] },
+      y: { label: null, domain: lines.map((line) => line.key), tickSize: 0, padding: 0.15,
+        tickFormat: (key) => (names.get(key) === undefined ? "" : tickFormat(names.get(key))) },
+      marks: [
+        Plot.barX(bars, { y: "key", x: "value", fill: colour(0) }),
+        Plot.ruleX([chart.overall], { stroke: "currentColor", strokeDasharray: "4 4" }),
+        Plot.text(heads, { y: "key", x: 0, text: (head) => cut(head.panel, letters), textAnchor: "start", dx: 4,
+          fill: "currentColor", stroke: "var(--card)", strokeWidth: 4, fontWeight: 600 }),
+        Plot.tip(bars, Plot.pointerY({ y: "key", x: "value", title, ...tipStyle })),
+      ],
+    };
+  };
+
+  const kinds = { dots, bars, lines, heat, rates };
 
   const legend = (series) => {
     const list = document.createElement("ul");

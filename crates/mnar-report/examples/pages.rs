@@ -1,4 +1,4 @@
-//! Writes pages that try a browser: hostile names, a hundred classes, and next to nothing.
+//! Writes pages that try a browser: hostile names, a hundred classes, next to nothing, and every kind of verdict.
 //!
 //!     cargo run -p mnar-report --example pages -- DIR
 
@@ -8,11 +8,14 @@ mod samples;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::path::PathBuf::from(std::env::args().nth(1).ok_or("usage: pages DIR")?);
     std::fs::create_dir_all(&folder)?;
-    let reports = [
-        ("hostile", samples::full(samples::hostile())),
-        ("hundred", samples::full(samples::plain(100))),
-        ("bare", samples::bare()),
+    let mut reports = vec![
+        ("hostile".to_owned(), samples::full(samples::hostile())),
+        ("hundred".to_owned(), samples::full(samples::plain(100))),
+        ("bare".to_owned(), samples::bare()),
     ];
+    for (kind, columns) in samples::KINDS.into_iter().zip([None, None, None, Some(samples::hostile_columns()), None]) {
+        reports.push((samples::kind_name(kind), samples::judged(kind, columns)));
+    }
     for (name, report) in reports {
         let path = folder.join(format!("{name}.html"));
         std::fs::write(&path, report.to_html()?)?;

@@ -57,6 +57,8 @@ pub enum Chart {
         series: Vec<String>,
         /// The points, by series and from left to right.
         points: Vec<Point>,
+        /// Points that stand out, such as the epoch that was kept.
+        marked: Vec<Point>,
     },
     /// A matrix.
     Heat {
@@ -69,6 +71,35 @@ pub enum Chart {
         /// Values from 0 to 1, row by row.
         cells: Vec<Vec<f64>>,
     },
+    /// Shares from 0 to 1: one panel per column of the data, with one bar per group of rows.
+    Rates {
+        /// What the shares are.
+        axis: String,
+        /// The share of all rows, drawn as a line.
+        overall: f64,
+        /// The panels, from top to bottom.
+        panels: Vec<Panel>,
+    },
+}
+
+/// A panel of bars.
+#[derive(Clone, Debug, Serialize)]
+pub struct Panel {
+    /// The column, and how many groups are left out if there are many.
+    pub name: String,
+    /// The bars, from top to bottom.
+    pub bars: Vec<Rate>,
+}
+
+/// The share of some rows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rate {
+    /// What the rows share.
+    pub label: String,
+    /// How many rows there are.
+    pub rows: usize,
+    /// The share, from 0 to 1.
+    pub value: f64,
 }
 
 /// A value with its interval.

@@ -1,6 +1,7 @@
 //! The figures of a report.
 
-use crate::figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
+use crate::figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
+use crate::labelling::{GROUPS, columns_shown, largest};
 use crate::report::{Report, Truth};
 use mnar::progress::EpochRecord;
 
@@ -17,6 +18,7 @@ impl Report {
         let figures = [
             Some(self.phi_figure()),
             Some(self.shares_figure()),
+            self.rates_figure(),
             Some(self.counts_figure()),
             self.calibration_figure(),
             self.accuracy_figure(),
@@ -134,15 +136,62 @@ impl Report {
         Figure {
             id: "counts",
             title: "Labels and rows of each class".into(),
-            about: "The number of labels and the estimated number of rows of each class, on a log scale.".into(),
+            about: "The number of labels and the estimated number of rows of each class.".into(),
             table: table(&["class", "labels", "rows (estimated)"], lines),
             chart: Chart::Bars {
-                axis: "rows (log scale)".into(),
-                log: true,
+                axis: "rows".into(),
+                log: false,
                 series: vec!["labels".into(), "rows (estimated)".into()],
                 marks,
             },
         }
+    }
+
+    fn rates_figure(&self) -> Option<Figure> {
+        let of = self.findings.labelling.as_ref()?;
+        let shown = columns_shown(of);
+        let overall = self.findings.about.n_labelled as f64 / self.findings.about.n.max(1) as f64;
+        let panel = |column: &crate::labelling::ColumnRates<'_>| Panel {
+            name: match column.rates.len().saturating_sub(GROUPS) {
+                0 => column.column.to_owned(),
+                more => format!("{} (and {more} smaller groups)", column.column),
+            },
+            bars: largest(column.rates, GROUPS)
+                .into_iter()
+                .map(|i| &column.rates[i])
+                .map(|rate| Rate { label: rate.group.clone(), rows: rate.rows, value: rate.rate })
+                .collect(),
+        };
+        let lines = shown.iter().flat_map(|column| {
+            column.rates.iter().enumerate().map(move |(i, rate)| {
+                vec![
+                    Cell::text(column.column),
+                    Cell::text(&rate.group),
+                    Cell::count(rate.rows, Some(format!("{}.{i}.rows", column.path))),
+                    Cell::number(rate.rate, Some(format!("{}.{i}.rate", column.path))),
+                ]
+            })
+        });
+        let which = match of.given.as_slice() {
+            [] if shown.len() < of.class_enough.as_ref().map_or(0, |check| check.columns.len()) => {
+                "These are the columns that labelling relates to most beyond the class. "
+            }
+            _ => "",
+        };
+        let figure = Figure {
+            id: "rates",
+            title: "Labelling rate by column".into(),
+            about: format!(
+                "The share of rows that have a label, group by group; the line is the rate of all rows. {which}Rates may differ because classes are unevenly spread over the groups: the checks tell that apart."
+            ),
+            table: table(&["column", "group", "rows", "labelling rate"], lines),
+            chart: Chart::Rates {
+                axis: "share of the rows that are labelled".into(),
+                overall,
+                panels: shown.iter().map(panel).collect(),
+            },
+        };
+        (!figure.table.lines.is_empty()).then_some(figure)
     }
 
     fn calibration_figure(&self) -> Option<Figure> {
@@ -179,6 +228,7 @@ impl Report {
                 unit_square: true,
                 series: curves.iter().map(|(name, ..)| (*name).to_owned()).collect(),
                 points,
+                marked: Vec::new(),
             },
         })
     }
@@ -237,10 +287,16 @@ impl Report {
             })
             .collect();
         let (points, lines) = curves_of(&curves);
+        let mut marked = Vec::new();
+        for (series, (name, curve)) in curves.iter().enumerate() {
+            let chosen = self.models().iter().find(|(model, ..)| model == name).map(|(_, _, model)| model.chosen_epoch);
+            let at = curve.iter().find(|(epoch, _)| Some(*epoch as usize) == chosen);
+            marked.extend(at.map(|&(x, y)| Point { series, x, y }));
+        }
         (!curves.is_empty()).then(|| Figure {
             id: "training",
             title: "Training".into(),
-            about: "Log-loss on held-out labelled rows after every epoch, weighted by 1/phi to stand for the population. Each model keeps the weights of its best epoch.".into(),
+            about: "Log-loss on held-out labelled rows after every epoch, weighted by 1/phi to stand for the population. Each model keeps the weights of its best epoch, which is ringed.".into(),
             table: table(&["model", "epoch", "held-out risk"], lines.into_iter()),
             chart: Chart::Lines {
                 x: "epoch".into(),
@@ -249,6 +305,7 @@ impl Report {
                 unit_square: false,
                 series: curves.iter().map(|(name, _)| (*name).to_owned()).collect(),
                 points,
+                marked,
             },
         })
     }
@@ -286,6 +343,7 @@ impl Report {
                 unit_square: false,
                 series: curves.iter().map(|(name, _)| (*name).to_owned()).collect(),
                 points,
+                marked: Vec::new(),
             },
         })
     }
@@ -351,6 +409,7 @@ impl Report {
                 unit_square: false,
                 series: order.iter().map(|&k| self.classes()[k].clone()).collect(),
                 points,
+                marked: Vec::new(),
             },
         })
     }

@@ -1,16 +1,23 @@
 //! An estimate and a test as text for a terminal or a notebook.
 
-use crate::table::{TextTable, interval, number};
+use crate::labelling::{DOUBTFUL, checked_text, columns_text, in_doubt};
+use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
 use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings};
 use mnar::test::TestResult;
 
-/// An estimate as text: a sentence, a table of the classes that fits 80 columns, how the estimate was made, and the
-/// warnings. The settings are those of the estimate.
+/// An estimate as text: the verdict, a table of the classes that fits 80 columns, how the estimate was made, what is known
+/// of columns, the warnings, and what was checked. The settings are those of the estimate.
 pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     let about = &found.about;
-    let mut out = sentence(found);
+    let mut out = match &found.verdict {
+        Some(verdict) => printable(&verdict.headline),
+        None => sentence(found),
+    };
     out.push_str("\n\n");
+    if in_doubt(found) {
+        out.push_str(&format!("{DOUBTFUL}\n"));
+    }
     let mut table = TextTable::new(&["class", "labels", "phi", "95% interval", "label share", "share", "95% interval"]);
     for (k, class) in about.classes.iter().enumerate() {
         let at =
@@ -53,9 +60,10 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     {
         out.push_str(&format!("  identified   {}\n", found.verdict.sentence()));
     }
-    if let Some(check) = &found.self_masking {
+    if let Some(check) = found.self_masking.as_ref().filter(|_| found.verdict.is_none()) {
         out.push_str(&format!("  check        {}\n", self_masking_line(check)));
     }
+    out.push_str(&columns_text(found));
     if let (Some(width), Some(needed)) = (settings.width, &found.labels_for_width) {
         out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
         let mut table = TextTable::new(&["class", "total labels", "total rows"]);
@@ -82,7 +90,8 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
         out.push_str(&table.render());
     }
     out.push_str(&warning_lines(&found.warnings));
-    out
+    out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
+    printable_lines(&out)
 }
 
 /// How the intervals were made.
@@ -152,7 +161,7 @@ pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) 
         out.push_str("\nThe predictions for labelled rows must come from a classifier that has not seen them. If they are\ncross-fitted, name the column of their folds.\n");
     }
     out.push_str(&warning_lines(&found.warnings));
-    out
+    printable_lines(&out)
 }
 
 /// The p-value; if the draws cannot show a smaller one, the chi-square approximation says how small it might be.

@@ -2,9 +2,12 @@
 
 use crate::error::ReportError;
 use crate::figure::{Cell, Figure, Table};
+use crate::labelling::{DOUBTFUL, in_doubt, odds_table, questions, shares_table};
 use crate::report::{Report, UncertainRow};
-use crate::words::{Light, share};
+use crate::table::{cut, p_value as p_text, printable};
+use crate::words::{Light, percent, share};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use mnar::analysis::VerdictKind;
 use serde::Serialize;
 
 const STYLE: &str = include_str!("../assets/page.css");
@@ -16,7 +19,11 @@ impl Report {
     /// The report as one page that works offline. All text supplied by the user is escaped.
     pub fn to_html(&self) -> Result<String, ReportError> {
         let figures = self.figures();
-        let heading = if self.nothing_missing() { "No labels are missing" } else { "Are these labels informative?" };
+        let heading = match self.findings.verdict {
+            _ if self.nothing_missing() => "No labels are missing",
+            Some(_) => "What decided who got labelled?",
+            None => "Are these labels informative?",
+        };
         let provenance = &self.provenance;
         let page = html! {
             (DOCTYPE)
@@ -41,9 +48,10 @@ impl Report {
                     main #main tabindex="-1" {
                         (self.verdict_section())
                         (lights(&self.lights()))
+                        (self.questions_section())
                         section #figures aria-labelledby="figures-title" {
                             h2 #figures-title { "What the data show" }
-                            div.grid { @for figure in &figures { (drawn(figure)) } }
+                            div.grid { @for column in columns(&figures) { div { @for (place, figure) in column { (drawn(figure, place)) } } } }
                         }
                         @if !self.uncertain.is_empty() { (uncertain(&self.uncertain)) }
                         (self.run_section())
@@ -73,29 +81,42 @@ impl Report {
     }
 
     fn verdict_section(&self) -> Markup {
-        let kind = match self.rejects() {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "none",
+        let kind = match (&self.findings.verdict, self.rejects()) {
+            (Some(verdict), _) if verdict.kind == VerdictKind::Unclear => "unclear",
+            (Some(verdict), _) if verdict.kind == VerdictKind::AtRandom => "no",
+            (Some(_), _) | (None, Some(true)) => "yes",
+            (None, Some(false)) => "no",
+            (None, None) => "none",
         };
         let about = &self.findings.about;
         html! {
             section #verdict data-verdict=(kind) aria-labelledby="verdict-title" {
                 h2 #verdict-title { (ticked(&self.verdict())) }
-                dl.numbers {
+                @if !self.nothing_missing() { (self.shares_block()) }
+                dl.facts.counts {
                     div { dt { "rows" } dd { (number(about.n as f64, about.n.to_string(), "n")) } }
                     div { dt { "labelled" } dd { (number(about.n_labelled as f64, about.n_labelled.to_string(), "n_labelled")) } }
                     div { dt { "classes" } dd { (about.classes.len()) } }
-                    @if let Some(test) = &self.test {
+                    @if let Some(test) = self.test.as_ref().filter(|_| self.findings.verdict.is_none()) {
                         div { dt { "p-value" } dd { (p_value(test.result.p_value)) } }
                     }
                     @for (name, path, model) in self.models().into_iter().rev() {
                         @if let Some(held_out) = model.held_out {
-                            div { dt { "accuracy, " (name) } dd { (number(held_out.accuracy, share_text(held_out.accuracy), &format!("{path}.held_out.accuracy"))) } }
+                            div {
+                                dt { "accuracy, " (name) }
+                                dd {
+                                    (number(held_out.accuracy, share_text(held_out.accuracy), &format!("{path}.held_out.accuracy")))
+                                    " on " (number(held_out.rows as f64, held_out.rows.to_string(), &format!("{path}.held_out.rows"))) " rows"
+                                }
+                            }
                         }
                     }
                 }
-                @if self.test.is_some() {
+                @if let Some(verdict) = &self.findings.verdict {
+                    h3 { "What was checked" }
+                    ul { @for sentence in &verdict.checked { li { (ticked(sentence)) } } }
+                    p { (ticked(&verdict.cannot_know)) }
+                } @else if self.test.is_some() {
                     h3 { "How certain is this?" }
                     p { (ticked(&self.how_sure())) }
                 }
@@ -103,7 +124,78 @@ impl Report {
                 ol { @for step in self.next_steps() { li { (ticked(&step)) } } }
                 @if !self.findings.warnings.is_empty() {
                     h3 { "Warnings" }
-                    ul.warnings { @for warning in &self.findings.warnings { li { (warning) } } }
+                    ul.warnings { @for warning in &self.findings.warnings { li { (ticked(warning)) } } }
+                }
+            }
+        }
+    }
+
+    /// The class shares, the largest first.
+    fn shares_block(&self) -> Markup {
+        const SHOWN: usize = 8;
+        let found = &self.findings;
+        let mut order: Vec<usize> = (0..self.classes().len()).collect();
+        order.sort_by(|&a, &b| found.prevalence[b].total_cmp(&found.prevalence[a]));
+        let more = order.len().saturating_sub(SHOWN);
+        order.truncate(SHOWN);
+        html! {
+            h3 { "Estimated share of each class among all rows" }
+            @if in_doubt(found) { p.doubtful { (DOUBTFUL) } }
+            dl.numbers {
+                @for k in order {
+                    div {
+                        dt { (cut(&self.classes()[k], 60)) }
+                        dd { (number(found.prevalence[k], share_text(found.prevalence[k]), &format!("prevalence.{k}"))) }
+                        @if let Some((low, high)) = found.prevalence_ci95.as_ref().map(|all| all[k]).filter(|(low, high)| low.is_finite() && high.is_finite()) {
+                            dd.interval {
+                                "95% interval "
+                                (number(low, share_text(low), &format!("prevalence_ci95.{k}.0"))) " to "
+                                (number(high, share_text(high), &format!("prevalence_ci95.{k}.1")))
+                            }
+                        }
+                        dd.interval { (share_text(found.about.labelled_per_class[k] as f64 / found.about.n_labelled.max(1) as f64)) " of the labels" }
+                    }
+                }
+            }
+            @if more > 0 { p { "And " (more) " more classes: see the figures." } }
+            @if found.verdict.is_some() && found.prevalence_ci95.is_some() { p.quiet { (self.about_intervals()) } }
+        }
+    }
+
+    /// The questions behind the verdict, and the effects of columns.
+    fn questions_section(&self) -> Markup {
+        let Some(of) = &self.findings.labelling else { return html! {} };
+        html! {
+            section #questions aria-labelledby="questions-title" {
+                h2 #questions-title { "Three questions about who gets labelled" }
+                p { "Answered at the " (percent(of.level)) " level." }
+                div.scroll.whole tabindex="0" role="region" aria-label="Questions" {
+                    table.words {
+                        thead { tr { @for heading in ["question", "answer", "p-value", "from"] { th.number scope="col" { (heading) } } } }
+                        tbody {
+                            @for question in questions(of) {
+                                tr {
+                                    th scope="row" { (ticked(&question.asked)) }
+                                    td { (ticked(&question.answer)) }
+                                    td.number { @match question.p_value {
+                                        Some((p, path)) => (number(p, p_short(p), path)),
+                                        None => "–",
+                                    } }
+                                    td { (question.by) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if let Some(odds) = odds_table(of) {
+                    h3 { "Odds of a label by column" }
+                    p { "By how much the odds of a label are multiplied, among rows of the same class" @if of.found_here { "; the columns were found in these data" } "." }
+                    (table(&odds, "Odds of a label by column"))
+                }
+                @if let Some(shares) = shares_table(&self.findings) {
+                    h3 { "Class shares, with and without the columns" }
+                    p { "Where the two estimates differ, leaving out the columns would have misled." }
+                    (table(&shares, "Class shares, with and without the columns"))
                 }
             }
         }
@@ -126,7 +218,7 @@ impl Report {
                     dt { "time" } dd { (format!("{:.1} s", provenance.seconds)) }
                     dt { "estimator" } dd { (found.method) @if !found.converged { " (did not converge)" } }
                     @if let Some(test) = &self.test {
-                        dt { "test" } dd { (test.result.test) @if test.result.draws > 0 { ", " (test.result.draws) " draws" } }
+                        dt { "test" } dd { (test.result.test) @if test.result.draws > 0 { ", " (test.result.draws) " draws" } ", " (p_text(test.result.p_value)) }
                     }
                 }
                 details.data {
@@ -144,6 +236,7 @@ fn contents(figures: &[Figure], report: &Report) -> Markup {
             ul {
                 li { a href="#verdict" { "Verdict" } }
                 li { a href="#checks" { "Checks" } }
+                @if report.findings.labelling.is_some() { li { a href="#questions" { "Questions" } } }
                 @for figure in figures { li { a href=(format!("#figure-{}", figure.id)) { (short_title(figure.id)) } } }
                 @if !report.uncertain.is_empty() { li { a href="#uncertain" { "Uncertain rows" } } }
                 li { a href="#run" { "Reproduce" } }
@@ -156,6 +249,7 @@ fn short_title(id: &str) -> &str {
     match id {
         "phi" => "phi",
         "shares" => "Shares",
+        "rates" => "Labelling rates",
         "counts" => "Counts",
         "calibration" => "Calibration",
         "accuracy" => "Accuracy",
@@ -178,7 +272,8 @@ fn lights(lights: &[Light]) -> Markup {
                         span.lamp aria-hidden="true" {}
                         div {
                             h3 { (light.about) ": " (light.level.name()) }
-                            p { (light.sentence) }
+                            p { (ticked(&light.sentence)) }
+                            p.meaning { (light.meaning) }
                         }
                     }
                 }
@@ -187,10 +282,21 @@ fn lights(lights: &[Light]) -> Markup {
     }
 }
 
-fn drawn(figure: &Figure) -> Markup {
+/// The figures in two columns of about the same height. Where there is room for only one, they stand in their own order.
+fn columns(figures: &[Figure]) -> [Vec<(usize, &Figure)>; 2] {
+    let (mut columns, mut heights) = ([Vec::new(), Vec::new()], [0, 0]);
+    for (place, figure) in figures.iter().enumerate() {
+        let shorter = usize::from(heights[1] < heights[0]);
+        heights[shorter] += figure.height() + 60;
+        columns[shorter].push((place, figure));
+    }
+    columns
+}
+
+fn drawn(figure: &Figure, place: usize) -> Markup {
     let id = format!("figure-{}", figure.id);
     html! {
-        figure id=(id) data-figure=(figure.id) {
+        figure id=(id) data-figure=(figure.id) style=(format!("--place: {place}")) {
             figcaption {
                 h3 { (figure.title) }
                 p { (figure.about) }
@@ -208,12 +314,12 @@ fn table(table: &Table, title: &str) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {
             table {
-                thead { tr { @for heading in &table.heading { th scope="col" { (heading) } } } }
+                thead { tr { @for heading in &table.heading { th scope="col" class=[named(heading)] { (heading) } } } }
                 tbody {
                     @for line in &table.lines {
                         tr {
                             @for (column, cell) in line.iter().enumerate() {
-                                @if column == 0 { th scope="row" { (content(cell)) } } @else { td { (content(cell)) } }
+                                @if column == 0 { th scope="row" { (content(cell)) } } @else { td class=[table.heading.get(column).and_then(|heading| named(heading))] { (content(cell)) } }
                             }
                         }
                     }
@@ -221,6 +327,11 @@ fn table(table: &Table, title: &str) -> Markup {
             }
         }
     }
+}
+
+/// Names are aligned to the left, numbers to the right.
+fn named(heading: &str) -> Option<&'static str> {
+    ["group", "compared with"].contains(&heading).then_some("name")
 }
 
 fn content(cell: &Cell) -> Markup {
@@ -237,11 +348,11 @@ fn number(value: f64, text: String, path: &str) -> Markup {
 }
 
 fn p_value(p: f64) -> Markup {
-    if p < 1e-4 {
-        html! { "< 0.0001" }
-    } else {
-        number(p, format!("{p:.4}"), "p_value")
-    }
+    number(p, p_short(p), "p_value")
+}
+
+fn p_short(p: f64) -> String {
+    if p < 1e-4 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
 fn share_text(value: f64) -> String {
@@ -273,8 +384,9 @@ fn uncertain(rows: &[UncertainRow]) -> Markup {
     }
 }
 
-/// Text in which `backticks` mark code.
+/// Text in which `backticks` mark code, without characters that would reorder the rest.
 fn ticked(text: &str) -> Markup {
+    let text = printable(text);
     html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 

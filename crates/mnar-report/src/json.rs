@@ -57,6 +57,11 @@ impl Report {
             lengths.push(("classifier.confusion", Some(classifier.confusion.len())));
             lengths.extend(classifier.confusion.iter().map(|row| ("classifier.confusion", Some(row.len()))));
         }
+        if let Some(alone) = found.labelling.as_ref().and_then(|labelling| labelling.class_only.as_ref()) {
+            lengths.push(("labelling.class_only.phi", Some(alone.phi.len())));
+            lengths.push(("labelling.class_only.prevalence", Some(alone.prevalence.len())));
+            lengths.push(("labelling.class_only.prevalence_ci95", alone.prevalence_ci95.as_ref().map(Vec::len)));
+        }
         for point in found.sensitivity.iter().flatten() {
             lengths.push(("sensitivity.phi", Some(point.phi.len())));
             lengths.push(("sensitivity.prevalence", Some(point.prevalence.len())));

@@ -22,7 +22,8 @@
 //! let test = TestSettings::default().run(&evidence, &())?;
 //!
 //! let report = Report::new(Provenance::new("patients.csv"), found).with_test(test.decision);
-//! assert!(report.to_text().starts_with("These labels are informative"));
+//! let verdict = report.findings.verdict.as_ref().expect("a verdict");
+//! assert!(report.to_text().starts_with(&verdict.headline));
 //! assert!(report.to_html()?.contains("Can you rely on these numbers?"));
 //! assert_eq!(Report::from_json(&report.to_json()?)?.findings.phi, report.findings.phi);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -36,6 +37,7 @@ mod figures;
 mod findings;
 mod html;
 mod json;
+mod labelling;
 mod report;
 mod svg;
 mod table;
@@ -44,7 +46,7 @@ mod v1;
 mod words;
 
 pub use error::ReportError;
-pub use figure::{Bar, Cell, Chart, Dot, Figure, Point, Table};
+pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 pub use findings::{estimate_text, test_text};
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
 pub use table::{TextTable, interval, number, p_value};

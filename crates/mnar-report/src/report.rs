@@ -46,9 +46,10 @@ pub struct Report {
 impl Report {
     /// A report of findings, without a test, models or uncertain rows.
     ///
-    /// The calibrated posteriors of the findings are dropped: a report describes rows but does not hold them.
+    /// What the findings hold of single rows is dropped: a report describes rows but does not hold them.
     pub fn new(provenance: Provenance, mut findings: Findings) -> Self {
         findings.calibrated = None;
+        findings.row_phi = None;
         Self { schema: SCHEMA, provenance, findings, test: None, training: None, uncertain: Vec::new(), truth: None }
     }
 

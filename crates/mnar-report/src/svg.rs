@@ -1,7 +1,7 @@
 //! Figures for a paper: SVG on white, in colours that colour-blind readers can tell apart and printers can reproduce.
 
 use crate::error::ReportError;
-use crate::figure::{Bar, Chart, Dot, Figure, Point};
+use crate::figure::{Bar, Chart, Dot, Figure, Panel, Point, Rate};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -41,16 +41,18 @@ impl Figure {
         Ok(svg)
     }
 
-    fn height(&self) -> u32 {
+    /// Height in pixels.
+    pub(crate) fn height(&self) -> u32 {
         let rows = match &self.chart {
             Chart::Dots { series, marks, .. } => 24.max(12 * series.len() + 10) * marks.len() / series.len().max(1),
             Chart::Bars { series, marks, .. } => (12 * series.len() + 10) * marks.len() / series.len().max(1),
             Chart::Lines { .. } => 320,
             Chart::Heat { labels, .. } => 28 * labels.len() + 20,
+            Chart::Rates { panels, .. } => 22 * panels.iter().map(|panel| panel.bars.len() + 1).sum::<usize>(),
         };
         let head = match &self.chart {
             Chart::Dots { series, .. } | Chart::Bars { series, .. } | Chart::Lines { series, .. } => head(series),
-            Chart::Heat { .. } => HEAD,
+            Chart::Heat { .. } | Chart::Rates { .. } => HEAD,
         };
         head + 60 + u32::try_from(rows).unwrap_or(10_000).clamp(60, 10_000)
     }
@@ -68,11 +70,12 @@ impl Figure {
                 legend(area, series)?;
                 bars(area, axis, *log, series, marks)
             }
-            Chart::Lines { x, y, log_x, unit_square, series, points } => {
+            Chart::Lines { x, y, log_x, unit_square, series, points, marked } => {
                 legend(area, series)?;
-                lines(area, (x, y), (*log_x, *unit_square), series, points)
+                lines(area, (x, y), (*log_x, *unit_square), series, (points, marked))
             }
             Chart::Heat { x, labels, cells, .. } => heat(area, x, labels, cells),
+            Chart::Rates { axis, overall, panels } => rates(area, axis, *overall, panels),
         }
     }
 }
@@ -86,13 +89,9 @@ fn colour(series: usize) -> RGBAColor {
     COLOURS[series % COLOURS.len()].mix(if series < COLOURS.len() { 1.0 } else { 0.45 })
 }
 
-/// The name with control characters, which XML forbids, replaced, and cut to a length.
+/// The name without control characters, which XML forbids, cut to a length.
 fn short(name: &str, length: usize) -> String {
-    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if clean.len() <= length {
-        return clean.into_iter().collect();
-    }
-    clean[..length - 1].iter().collect::<String>() + "…"
+    crate::table::cut(name, length)
 }
 
 /// The names of the series with their positions: side by side, on as many lines as they need.
@@ -209,12 +208,39 @@ fn bars(area: &Area<'_>, axis: &str, log: bool, series: &[String], marks: &[Bar]
     })
 }
 
+/// One line per panel with its name, and one bar below it for each of its groups.
+fn rates(area: &Area<'_>, axis: &str, overall: f64, panels: &[Panel]) -> Drawn {
+    let entries: Vec<(&Panel, Option<&Rate>)> = panels
+        .iter()
+        .flat_map(|panel| std::iter::once((panel, None)).chain(panel.bars.iter().map(move |bar| (panel, Some(bar)))))
+        .collect();
+    let names: Vec<&str> = entries.iter().map(|(_, bar)| bar.map_or("", |bar| bar.label.as_str())).collect();
+    by_class!(area, HEAD, &names, axis, 0.0..1.0, false, |chart| {
+        let rows = entries.len() as f64;
+        for (i, (panel, bar)) in entries.iter().enumerate() {
+            let top = rows - i as f64;
+            let Some(bar) = bar else {
+                let (left, y) = chart.backend_coord(&(0.0, top - 0.5));
+                let style = TextStyle::from((FONT, 13, FontStyle::Bold)).color(&BLACK);
+                let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+                area.draw_text(&short(&panel.name, 60), &style, (left + 4, y)).map_err(text)?;
+                continue;
+            };
+            let corners = [(0.0, top - 0.12), (bar.value, top - 0.88)];
+            chart.draw_series(std::iter::once(Rectangle::new(corners, colour(0).filled()))).map_err(text)?;
+        }
+        let line = PathElement::new([(overall, 0.0), (overall, rows)], BLACK.mix(0.7).stroke_width(1));
+        chart.draw_series(std::iter::once(line)).map_err(text)?;
+        Ok(())
+    })
+}
+
 fn lines(
     area: &Area<'_>,
     (x, y): (&str, &str),
     (log_x, unit_square): (bool, bool),
     series: &[String],
-    points: &[Point],
+    (points, marked): (&[Point], &[Point]),
 ) -> Drawn {
     let scale = |value: f64| if log_x { value.log10() } else { value };
     let range = |values: &mut dyn Iterator<Item = f64>| {
@@ -248,6 +274,10 @@ fn lines(
     for i in 0..series.len() {
         let of = points.iter().filter(|point| point.series == i).map(|point| (scale(point.x), point.y));
         chart.draw_series(LineSeries::new(of, colour(i).stroke_width(2))).map_err(text)?;
+    }
+    for point in marked {
+        let ring = Circle::new((scale(point.x), point.y), 5, colour(point.series).stroke_width(2));
+        chart.draw_series(std::iter::once(ring)).map_err(text)?;
     }
     Ok(())
 }

@@ -52,9 +52,33 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// The text with control characters replaced, cut to the width with an ellipsis.
+/// Whether a character would move the cursor, change colours, or reorder the text around it.
+fn unsettling(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// One line of text, with the characters replaced that would upset a terminal or the text around it.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if unsettling(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same for text of several lines.
+pub(crate) fn printable_lines(text: &str) -> String {
+    text.chars().map(|c| if unsettling(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// A name for a sentence or a heading, cut to so many letters.
+pub(crate) fn cut(name: &str, letters: usize) -> String {
+    let name = printable(name);
+    match name.char_indices().nth(letters) {
+        None => name,
+        Some(_) => name.chars().take(letters.saturating_sub(1)).collect::<String>() + "…",
+    }
+}
+
+/// The text, printable and cut to the width with an ellipsis.
 fn shorten(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let text = printable(text);
     if text.width() <= width {
         return text;
     }

@@ -1,15 +1,20 @@
 //! A report as text for a terminal.
 
+use crate::labelling::{DOUBTFUL, checked_text, columns_text, in_doubt};
 use crate::report::Report;
-use crate::table::{TextTable, interval, number};
+use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::self_masking_line;
 
 impl Report {
-    /// The verdict, a table of the classes, the models and the warnings. Tables fit 80 columns.
+    /// The verdict, a table of the classes, what is known of columns, the models, the warnings, and what was checked. Tables
+    /// fit 80 columns.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
-        if self.test.is_some() {
-            out.push_str(&format!("{}\n\n", self.verdict()));
+        if self.test.is_some() || self.findings.verdict.is_some() {
+            out.push_str(&format!("{}\n\n", printable(&self.verdict())));
+        }
+        if in_doubt(&self.findings) {
+            out.push_str(&format!("{DOUBTFUL}\n"));
         }
         out.push_str(&self.classes_text());
         if let Some(truth) = &self.truth {
@@ -18,14 +23,16 @@ impl Report {
                 truth.phi_normalised_mse, truth.constant_normalised_mse
             ));
         }
-        if let Some(check) = &self.findings.self_masking {
+        if let Some(check) = self.findings.self_masking.as_ref().filter(|_| self.findings.verdict.is_none()) {
             out.push_str(&format!("\nSelf-masking check: {}.\n", self_masking_line(check)));
         }
+        out.push_str(&columns_text(&self.findings));
         out.push_str(&self.models_text());
         for warning in &self.findings.warnings {
             out.push_str(&format!("\nwarning: {warning}\n"));
         }
-        out
+        out.push_str(&self.findings.verdict.as_ref().map_or_else(String::new, checked_text));
+        printable_lines(&out)
     }
 
     fn classes_text(&self) -> String {

@@ -1,9 +1,10 @@
 //! The meaning of the numbers in plain words.
 
+use crate::labelling::{found_by, quoted};
 use crate::report::Report;
 use crate::table::p_value;
 use mnar::Phi;
-use mnar::analysis::{IntervalKind, TestDecision};
+use mnar::analysis::{IntervalKind, Labelling, TestDecision, VerdictKind};
 use mnar::diagnose::Verdict;
 use mnar::test::{SelfMaskingCheck, TestResult};
 
@@ -99,6 +100,8 @@ impl Level {
 pub struct Light {
     /// What was checked.
     pub about: &'static str,
+    /// What that means, in one sentence.
+    pub meaning: &'static str,
     /// The outcome.
     pub level: Level,
     /// The reason, in one sentence.
@@ -111,8 +114,12 @@ impl Report {
         self.test.as_ref().map(|test| test.reject)
     }
 
-    /// The verdict in one sentence.
+    /// The verdict in one or two sentences: what decided who got labelled, where that was asked, and otherwise what the test
+    /// says.
     pub fn verdict(&self) -> String {
+        if let Some(verdict) = &self.findings.verdict {
+            return verdict.headline.clone();
+        }
         match &self.test {
             Some(test) => verdict(test, self.classes(), Some(&self.findings.phi)),
             None if self.nothing_missing() => "No label is missing, so there is nothing to test.".to_owned(),
@@ -123,16 +130,7 @@ impl Report {
     /// How certain the verdict is; empty without a test.
     pub fn how_sure(&self) -> String {
         let Some(test) = &self.test else { return String::new() };
-        let found = &self.findings;
-        let intervals = match found.interval.kind {
-            IntervalKind::BootstrapWithRefit => {
-                "The intervals come from refitting the classifier on resampled rows, so they include its uncertainty."
-            }
-            IntervalKind::Bootstrap | IntervalKind::Profile | IntervalKind::Information => {
-                "The intervals take the classifier as given and are too short if it was learnt from few labels."
-            }
-            _ => "",
-        };
+        let (found, intervals) = (&self.findings, self.about_intervals());
         let range = most_and_least(&found.phi).zip(found.phi_ci95.as_ref()).and_then(|((most, least), intervals)| {
             let of = |k: usize| {
                 let (low, high) = intervals[k];
@@ -145,8 +143,101 @@ impl Report {
         format!("{}.{} {intervals}", sentence_of(&test.result), range.unwrap_or_default())
     }
 
+    /// What the intervals take into account.
+    pub(crate) fn about_intervals(&self) -> &'static str {
+        match self.findings.interval.kind {
+            IntervalKind::BootstrapWithRefit => {
+                "The intervals come from refitting the classifier on resampled rows, so they include its uncertainty."
+            }
+            IntervalKind::Bootstrap | IntervalKind::Profile | IntervalKind::Information => {
+                "The intervals take the classifier as given and are too short if it was learnt from few labels."
+            }
+            _ => "",
+        }
+    }
+
     /// What to do next.
     pub fn next_steps(&self) -> Vec<String> {
+        match &self.findings.verdict {
+            Some(verdict) => self.steps_after(verdict.kind),
+            None => self.steps_after_test(),
+        }
+    }
+
+    fn steps_after(&self, kind: VerdictKind) -> Vec<String> {
+        let labelling = self.findings.labelling.as_ref();
+        let mut steps = Vec::new();
+        let settle = "Settle the problems that the checks below found before you rely on any number.";
+        let problems = self.lights().iter().any(|light| light.level == Level::Bad);
+        if kind == VerdictKind::Unclear {
+            let columns = labelling.and_then(|of| Some((of.remaining()?, of.level)));
+            let columns: Vec<&str> = columns
+                .iter()
+                .flat_map(|(check, level)| {
+                    check.columns.iter().filter(|column| column.p_holm <= *level).map(|column| column.column.as_str())
+                })
+                .collect();
+            steps.push("First settle what decides who gets labelled: until then, do not use the shares, phi or a model that rests on them.".to_owned());
+            if !columns.is_empty() {
+                steps.push(format!(
+                    "Let the mechanism also depend on {}, and see whether the checks still find something.",
+                    quoted(columns.into_iter())
+                ));
+            }
+            steps
+                .push("Ask those who labelled how they chose rows, and whether it is recorded in a column.".to_owned());
+            steps
+                .push("Have a random sample of the rows labelled: those labels say what the others cannot.".to_owned());
+            return steps;
+        }
+        if problems {
+            steps.push(settle.to_owned());
+        }
+        let given = labelling.map_or_else(String::new, |of| quoted(of.given.iter().map(String::as_str)));
+        match kind {
+            VerdictKind::AtRandom => {
+                steps.push("Nothing that was checked asks for a correction of how the labels were chosen.".to_owned());
+                steps.push("A test that does not reject is not proof: look at the width of the intervals.".to_owned());
+            }
+            VerdictKind::ByClass => {
+                steps.push("Do not read class shares off the labels: use the estimated shares.".to_owned());
+                steps.push(self.model_step("1/phi"));
+                steps.extend(self.more_labels());
+            }
+            VerdictKind::ByColumns | VerdictKind::ByClassAndColumns => {
+                steps.push(format!("Do not read class shares off the labels: use the estimated shares, which take {given} into account."));
+                steps.push(self.model_step(&format!(
+                    "the inverse of its probability of being labelled, which depends on {given}"
+                )));
+                if kind == VerdictKind::ByClassAndColumns {
+                    steps.extend(self.more_labels());
+                }
+            }
+            _ => {}
+        }
+        if labelling.is_some_and(|of| of.class_enough.is_none()) {
+            steps.push("Give the columns that may have decided who got labelled, such as place, time or who labelled: only then can it be checked whether the class is enough.".to_owned());
+        }
+        steps
+    }
+
+    fn model_step(&self, weight: &str) -> String {
+        match self.training {
+            Some(_) => "Predict with the debiased model.".to_owned(),
+            None => format!("When you train a model, weight each label by {weight}."),
+        }
+    }
+
+    fn more_labels(&self) -> Option<String> {
+        let (_, least) = most_and_least(&self.findings.phi)?;
+        let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows below" };
+        Some(format!(
+            "More labels help most in the class that is labelled least often: start with rows that may be `{}`{such_as}.",
+            self.classes()[least]
+        ))
+    }
+
+    fn steps_after_test(&self) -> Vec<String> {
         let mut steps = Vec::new();
         if self.lights().iter().any(|light| light.level == Level::Bad) {
             steps.push("Settle the problems that the checks below found before you rely on any number.".to_owned());
@@ -159,13 +250,7 @@ impl Report {
                 } else {
                     "Weight each label by 1/phi when you train a model; a full run does that for you.".to_owned()
                 });
-                if let Some((_, least)) = most_and_least(&self.findings.phi) {
-                    let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows below" };
-                    steps.push(format!(
-                        "More labels help most in the class that is labelled least often: start with rows that may be `{}`{such_as}.",
-                        self.classes()[least]
-                    ));
-                }
+                steps.extend(self.more_labels());
             }
             Some(false) => {
                 steps.push("The test gives no reason to correct for how the labels were chosen.".to_owned());
@@ -185,11 +270,17 @@ impl Report {
     /// The checks that decide how far the numbers can be relied on.
     pub fn lights(&self) -> Vec<Light> {
         let found = &self.findings;
-        let mut lights = Vec::new();
+        let mut lights: Vec<Light> = found.labelling.iter().map(other_influences).collect();
         if let Some(check) = &found.self_masking {
             let p = p_value(check.p_value);
             let (level, sentence) = if check.p_value > DOUBT {
-                (Level::Good, format!("No sign that labels depend on more than the class ({p})."))
+                let sentence = match found.verdict {
+                    Some(_) => format!(
+                        "No sign that unlabelled rows are harder or easier than labelled rows of the same classes ({p})."
+                    ),
+                    None => format!("No sign that labels depend on more than the class ({p})."),
+                };
+                (Level::Good, sentence)
             } else {
                 let sentence = format!(
                     "{} ({p}): look at the sensitivity curve before you rely on phi.",
@@ -197,7 +288,17 @@ impl Report {
                 );
                 (Level::Careful, sentence)
             };
-            lights.push(Light { about: "Self-masking", level, sentence });
+            let meaning = "Labels that depend on the class alone leave unlabelled rows as hard to classify as labelled rows of their class.";
+            lights.push(Light { about: "Self-masking", meaning, level, sentence });
+        }
+        if let Some(verdict) = found.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Unclear)
+            && lights.iter().all(|light| light.level == Level::Good)
+        {
+            let meaning = "The estimate rests on a mechanism that the data must not contradict and must identify.";
+            lights.insert(
+                0,
+                Light { about: "Mechanism", meaning, level: Level::Bad, sentence: verdict.headline.clone() },
+            );
         }
         if let Some(identifiability) = &found.identifiability {
             let level = match identifiability.verdict {
@@ -206,7 +307,8 @@ impl Report {
                 Verdict::Poor => Level::Bad,
             };
             let sentence = capitalised(identifiability.verdict.sentence()) + ".";
-            lights.push(Light { about: "Identifiability", level, sentence });
+            let meaning = "The mechanism can be estimated only if the classifier tells the classes apart.";
+            lights.push(Light { about: "Identifiability", meaning, level, sentence });
         }
         if !self.nothing_missing() {
             let (size, labels) = (found.effective_sample_size, found.about.n_labelled);
@@ -220,7 +322,9 @@ impl Report {
                 "Weighted by 1/phi, the {labels} labels are worth {size:.0} unweighted ones ({}).",
                 percent((share * 100.0).round() / 100.0)
             );
-            lights.push(Light { about: "Effective sample size", level, sentence });
+            let meaning =
+                "Weights that differ much make few labels count for many rows, as if there were fewer labels.";
+            lights.push(Light { about: "Effective sample size", meaning, level, sentence });
         }
         if let Some(calibration) = found.calibration.as_ref().filter(|calibration| calibration.ece_after.is_finite()) {
             let level = match calibration.ece_after {
@@ -233,14 +337,49 @@ impl Report {
                 share(calibration.ece_after),
                 share(calibration.ece_before)
             );
-            lights.push(Light { about: "Calibration", level, sentence });
+            let meaning = "The estimate takes the classifier's probabilities at their word.";
+            lights.push(Light { about: "Calibration", meaning, level, sentence });
         }
         if !found.converged {
             let sentence = "The estimator did not converge: the numbers are those at which it stopped.".to_owned();
-            lights.push(Light { about: "Convergence", level: Level::Bad, sentence });
+            let meaning = "The estimate is found step by step.";
+            lights.push(Light { about: "Convergence", meaning, level: Level::Bad, sentence });
         }
         lights
     }
+}
+
+/// Whether labelling goes with anything that the mechanism leaves out.
+fn other_influences(of: &Labelling) -> Light {
+    let beyond = if of.given.is_empty() { "Beyond the class" } else { "Beyond the class and the given columns" };
+    let (level, sentence) = match of.remaining() {
+        None => (Level::Careful, "Not checked: no columns were given.".to_owned()),
+        Some(check) => {
+            let looked_at = check.columns.len() + 1;
+            match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
+                found if found.is_empty() => (
+                    Level::Good,
+                    format!(
+                        "{beyond}, nothing shows at the {} level among {looked_at} things that were looked at (smallest corrected {}).",
+                        percent(of.level),
+                        p_value(check.p_value)
+                    ),
+                ),
+                found => (
+                    Level::Bad,
+                    format!(
+                        "{beyond}, labelling also goes with {found} (smallest corrected {}).",
+                        p_value(check.p_value)
+                    ),
+                ),
+            }
+        }
+    };
+    let meaning = match of.given.is_empty() {
+        true => "The estimate assumes that the class alone decides who gets labelled.",
+        false => "The estimate assumes that the class and the given columns alone decide who gets labelled.",
+    };
+    Light { about: "Other influences", meaning, level, sentence }
 }
 
 fn sentence_of(result: &TestResult) -> String {

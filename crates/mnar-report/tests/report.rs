@@ -3,10 +3,10 @@
 
 mod samples;
 
-use mnar::analysis::{EstimateSettings, Evidence, TestSettings};
+use mnar::analysis::{EstimateSettings, Evidence, TestSettings, VerdictKind};
 use mnar::{Labels, PosteriorKind, Posteriors};
 use mnar_report::{Level, Report, ReportError, SCHEMA, estimate_text, test_text};
-use samples::{bare, full, hostile, plain};
+use samples::{KINDS, bare, full, hostile, hostile_columns, judged, kind_name, plain};
 use serde_json::{Value, json};
 use std::error::Error as _;
 use std::path::Path;
@@ -41,7 +41,8 @@ fn the_schema_types_every_part() {
 
 #[test]
 fn json_can_be_read_again() {
-    for report in [full(plain(3)), full(hostile()), bare()] {
+    let kinds = KINDS.map(|kind| judged(kind, None));
+    for report in [full(plain(3)), full(hostile()), bare()].into_iter().chain(kinds) {
         let json = report.to_json().unwrap();
         assert_eq!(Report::from_json(&json).unwrap().to_json().unwrap(), json);
     }
@@ -200,19 +201,25 @@ fn every_figure_has_its_table_and_its_svg() {
         assert!(!svg.chars().any(|c| c.is_control() && c != '\n'), "{}", figure.id);
     }
     assert_eq!(bare().figures().len(), 3);
+    for kind in KINDS {
+        let rates = judged(kind, None).figures().remove(2);
+        assert_eq!(rates.id, "rates");
+        assert!(rates.svg().unwrap().contains("site (and 4 smaller groups)"));
+    }
 }
 
 /// Numbers on the page carry the path at which the JSON has them.
 #[test]
 fn paths_on_the_page_lead_to_numbers_in_the_json() {
-    let report = full(plain(3));
-    let json: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
-    let page = report.to_html().unwrap();
-    let paths: Vec<&str> = page.split("data-path=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-    assert!(paths.len() > 50);
-    for path in paths {
-        let pointer = format!("/{}", path.replace('.', "/"));
-        assert!(json.pointer(&pointer).is_some_and(Value::is_number), "{path}");
+    for report in [full(plain(3))].into_iter().chain(KINDS.map(|kind| judged(kind, None))) {
+        let json: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        let page = report.to_html().unwrap();
+        let paths: Vec<&str> = page.split("data-path=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(paths.len() > 50);
+        for path in paths {
+            let pointer = format!("/{}", path.replace('.', "/"));
+            assert!(json.pointer(&pointer).is_some_and(Value::is_number), "{path}");
+        }
     }
 }
 
@@ -249,6 +256,91 @@ fn words_follow_the_numbers() {
     assert!(bare.to_html().unwrap().contains("<h1>No labels are missing</h1>"));
 }
 
+/// The committed texts are those of the code. `MNAR_BLESS=1 cargo test` writes them again.
+#[test]
+fn every_kind_of_verdict_has_its_text() {
+    for kind in KINDS {
+        let name = kind_name(kind);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/text/{name}.txt"));
+        let report = judged(kind, None);
+        let text = estimate_text(&report.findings, &EstimateSettings::default());
+        if std::env::var_os("MNAR_BLESS").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{name}");
+        let verdict = report.findings.verdict.as_ref().unwrap();
+        let tables = report.to_text();
+        for line in tables.lines().filter(|line| line.starts_with("  ") && !line.contains('?')) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for text in [text, report.to_text()] {
+            assert!(text.starts_with(&verdict.headline), "{name}");
+            assert!(text.trim_end().ends_with(&verdict.cannot_know), "{name}");
+            let doubted = text.contains("\nThe numbers below assume a mechanism");
+            assert_eq!(doubted, kind == VerdictKind::Unclear, "{name}");
+        }
+    }
+}
+
+#[test]
+fn words_follow_the_verdict() {
+    for kind in KINDS {
+        let (name, report) = (kind_name(kind), judged(kind, None));
+        let lights = report.lights();
+        assert_eq!(lights[0].about, "Other influences", "{name}");
+        let expected = if kind == VerdictKind::Unclear { Level::Bad } else { Level::Good };
+        assert_eq!(lights[0].level, expected, "{name}");
+        let steps = report.next_steps();
+        let uses_shares = steps.iter().any(|step| step.contains("use the estimated shares"));
+        assert_eq!(uses_shares, !matches!(kind, VerdictKind::Unclear | VerdictKind::AtRandom), "{name}");
+        let page = report.to_html().unwrap();
+        assert!(page.contains("<h1>What decided who got labelled?</h1>"), "{name}");
+        assert!(page.contains("data-figure=\"rates\"") && page.contains("Is it chance?"), "{name}");
+        assert_eq!(
+            page.contains("Odds of a label by column"),
+            !report.findings.labelling.as_ref().unwrap().given.is_empty(),
+            "{name}"
+        );
+        assert!(page.contains("data-path=\"prevalence_ci95.0.1\""), "{name}");
+        let seen = page.split("<script").next().unwrap().to_lowercase();
+        assert!(!seen.contains("believable") && !seen.contains(" good"), "{name}");
+    }
+    let unclear = judged(VerdictKind::Unclear, None);
+    assert!(unclear.next_steps()[0].starts_with("First settle what decides"));
+    assert!(unclear.next_steps()[1].contains("`site` and `age`"));
+    // Nothing in the checks says why: the verdict itself does.
+    let mut unclear = unclear;
+    let labelling = unclear.findings.labelling.as_mut().unwrap();
+    labelling.class_enough.as_mut().unwrap().columns.iter_mut().for_each(|column| column.p_holm = 0.9);
+    assert_eq!((unclear.lights()[0].about, unclear.lights()[0].level), ("Mechanism", Level::Bad));
+    // Without columns, nothing was checked.
+    unclear.findings.labelling.as_mut().unwrap().class_enough = None;
+    assert!(unclear.lights().iter().any(|light| light.sentence.starts_with("Not checked")));
+    assert!(unclear.to_html().unwrap().contains("Not checked: no columns were given"));
+    // A verdict can stand alone.
+    unclear.findings.labelling = None;
+    assert!(unclear.to_html().is_ok() && unclear.to_text().contains("What was checked"));
+}
+
+/// Names of columns and groups neither become HTML nor upset a terminal.
+#[test]
+fn names_of_columns_do_no_harm() {
+    for kind in KINDS {
+        let report = judged(kind, Some(hostile_columns()));
+        let page = report.to_html().unwrap();
+        assert!(!page.contains("<img src=x"), "an image came through");
+        let texts = [report.to_text(), estimate_text(&report.findings, &EstimateSettings::default())];
+        let svgs = report.figures().into_iter().map(|figure| figure.svg().unwrap());
+        for text in texts.into_iter().chain(svgs) {
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+            assert!(!text.contains('\u{202e}'), "{text}");
+        }
+        let json = report.to_json().unwrap();
+        assert_eq!(Report::from_json(&json).unwrap().to_json().unwrap(), json);
+    }
+}
+
 #[test]
 fn tables_fit_eighty_columns() {
     for line in full(plain(12)).to_text().lines().filter(|line| line.starts_with("  ")) {
@@ -269,7 +361,12 @@ fn estimates_and_tests_are_put_into_words() {
     let posteriors = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
     let evidence = Evidence::predictions(&posteriors, &labels);
     let settings = EstimateSettings { width: Some(0.1), sensitivity: vec![0.5, 1.0, 2.0], ..Default::default() };
-    let text = estimate_text(&settings.run(&evidence, &()).unwrap(), &settings);
+    let mut found = settings.run(&evidence, &()).unwrap();
+    let text = estimate_text(&found, &settings);
+    assert!(text.starts_with(&found.verdict.unwrap().headline), "{text}");
+    // Known mechanisms and earlier versions have no verdict.
+    (found.verdict, found.labelling) = (None, None);
+    let text = estimate_text(&found, &settings);
     assert!(text.starts_with("Class `malignant` is about"), "{text}");
     let heading = text.lines().nth(2).unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     assert_eq!(

@@ -45,6 +45,7 @@ def mcar_test(
     fold: Any = None,
     *,
     classes: Any = None,
+    given: Any = None,
     method: str = "auto",
     posterior: str = "labelled",
     level: float = 0.05,
@@ -67,6 +68,9 @@ def mcar_test(
         The fold in which each row was held out, if the probabilities are cross-fitted.
     classes : array of shape (n_classes,), optional
         The classes of the columns; by default the sorted classes of y.
+    given : table, named series or dict of columns, optional
+        Columns that labelling may depend on besides the class; the classifier must have seen them.
+        ``found["verdict"]`` then says whether the class matters beyond them.
     method : {"auto", "permutation", "lrt", "lrt-bootstrap", "moments-bootstrap"}
         The test. ``auto`` is the permutation test, which rejects true hypotheses as often as it claims.
     posterior : {"labelled", "population"}
@@ -96,8 +100,10 @@ def mcar_test(
     True
     """
     array, labels, held_out = _inputs.rows(proba, y, fold, classes)
+    columns = _inputs.columns(given, len(labels.codes), "given")
     options = {
         "method": str(method),
+        "given": [name for name, _ in columns] or "none",
         "level": _inputs.number(level, "level"),
         "permutations": _inputs.count(permutations, "permutations"),
         "replicates": _inputs.count(replicates, "replicates"),
@@ -106,7 +112,7 @@ def mcar_test(
         "power": None if power is None else _inputs.number(power, "power"),
         "seed": _inputs.count(seed, "seed"),
     }
-    table = (array, labels.codes, labels.names, held_out)
+    table = (array, labels.codes, labels.names, held_out, columns, None)
     text, words = _native.test(table, str(posterior), json.dumps(options))
     found = {"version": _native.__version__, **json.loads(text)}
     _inputs.warn(found["warnings"])

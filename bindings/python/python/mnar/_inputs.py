@@ -228,3 +228,38 @@ def count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise InputError(f"{name} is {value!r}, but must be a whole number, 0 or more")
     return int(value)
+
+
+def columns(table: Any, rows: int, what: str) -> list[tuple[str, Any]]:
+    """Columns by name, as lists of numbers or of texts, from a table of pandas or polars, a named series, or a mapping."""
+    if table is None:
+        return []
+    if hasattr(table, "iloc") and hasattr(table, "columns") or hasattr(table, "get_columns"):
+        items = [(str(name), table[name]) for name in table.columns]
+    elif hasattr(table, "keys"):
+        items = [(str(name), table[name]) for name in table.keys()]
+    elif getattr(table, "name", None) is not None:
+        items = [(str(table.name), table)]
+    else:
+        raise InputError(f"{what} needs names: give a table, a named series, or a dict of columns")
+    return [(name, _column(values, rows, f"{what} `{name}`")) for name, values in items]
+
+
+def _column(values: Any, rows: int, what: str) -> Any:
+    array = as_numpy(values, what)
+    if array.shape != (rows,):
+        raise InputError(f"{what} has shape {array.shape}, but there are {rows} rows")
+    if array.dtype.kind in "iufb":
+        return array.astype(np.float64).tolist()
+    missing = [value is None or value != value for value in array.tolist()]
+    return [None if gone else str(value) for value, gone in zip(array.tolist(), missing)]
+
+
+def marks(values: Any, rows: int, what: str) -> list[bool] | None:
+    """Whether each row is marked: by True, or by a number other than 0."""
+    if values is None:
+        return None
+    array = as_numpy(values, what)
+    if array.shape != (rows,) or array.dtype.kind not in "iufbO":
+        raise InputError(f"{what} must hold one mark per row (True or 1, False or 0)")
+    return [bool(value) and value == value for value in array.tolist()]

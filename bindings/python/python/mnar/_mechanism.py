@@ -57,6 +57,8 @@ class LabelMechanism(BaseEstimator):
     prevalence_, prevalence_se_, prevalence_interval_ : the same for the class shares of the whole population.
     unlabelled_shares_ : class shares of the unlabelled rows.
     classes_ : the classes, in the order of the columns.
+    verdict_ : what decided who got labelled: "at-random", "by-class", "by-columns", "by-class-and-columns" or "unclear"; None
+        where the posteriors cannot tell. ``found_["verdict"]`` has it in words.
     converged_ : whether the estimator converged.
     found_ : the complete result, as printed by ``mnar estimate --format json``.
 
@@ -105,7 +107,17 @@ class LabelMechanism(BaseEstimator):
         self.sensitivity = sensitivity
         self.seed = seed
 
-    def fit(self, proba: Any, y: Any, fold: Any = None, classes: Any = None) -> LabelMechanism:
+    def fit(
+        self,
+        proba: Any,
+        y: Any,
+        fold: Any = None,
+        classes: Any = None,
+        *,
+        given: Any = None,
+        by: Any = None,
+        audit: Any = None,
+    ) -> LabelMechanism:
         """Estimate the mechanism.
 
         Parameters
@@ -118,16 +130,39 @@ class LabelMechanism(BaseEstimator):
             The fold in which each row was held out, if the probabilities are cross-fitted.
         classes : array of shape (n_classes,), optional
             The classes of the columns; by default the sorted classes of y.
+        given : table, named series or dict of columns, optional
+            Columns that labelling may depend on besides the class, such as the hospital. The classifier behind `proba`
+            must have seen them.
+        by : named series, or table or dict with one column, optional
+            Class shares and phi are estimated for each group of this column too: ``found_["groups"]``.
+        audit : array of shape (n_samples,), optional
+            True for rows whose label was requested at random. The class shares then rest on these rows, whatever decided
+            the other labels. The classifier must not have been trained on them.
         """
-        self._fit_labels(*_inputs.rows(proba, y, fold, classes))
+        array, labels, folds = _inputs.rows(proba, y, fold, classes)
+        rows = len(labels.codes)
+        columns, grouping = _inputs.columns(given, rows, "given"), _inputs.columns(by, rows, "by")
+        if len(grouping) > 1:
+            raise InputError("by must be a single column")
+        self._extra = {
+            "given": [name for name, _ in columns] or "none",
+            "by": grouping[0][0] if grouping else None,
+        }
+        columns += [column for column in grouping if column[0] not in {name for name, _ in columns}]
+        self._fit_labels(array, labels, folds, columns, _inputs.marks(audit, rows, "audit"))
         _inputs.warn(self.found_["warnings"])
         return self
 
     def _fit_labels(
-        self, array: NDArray[Any], labels: _inputs.Labels, folds: NDArray[np.int64] | None
+        self,
+        array: NDArray[Any],
+        labels: _inputs.Labels,
+        folds: NDArray[np.int64] | None,
+        columns: list[tuple[str, Any]] | None = None,
+        audited: list[bool] | None = None,
     ) -> LabelMechanism:
         options = self._options()
-        table = (array, labels.codes, labels.names, folds)
+        table = (array, labels.codes, labels.names, folds, columns or [], audited)
         found, text, self._seconds = _native.estimate(table, str(self.posterior), options)
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
@@ -141,6 +176,7 @@ class LabelMechanism(BaseEstimator):
         self.prevalence_se_ = _numbers(self.found_["prevalence_se"])
         self.prevalence_interval_ = _numbers(self.found_["prevalence_ci95"])
         self.unlabelled_shares_ = _numbers(self.found_["unlabelled_shares"])
+        self.verdict_ = (self.found_.get("verdict") or {}).get("kind")
         self.converged_ = bool(self.found_["converged"])
         return self
 
@@ -208,6 +244,7 @@ class LabelMechanism(BaseEstimator):
                 "replicates": _inputs.count(self.replicates, "replicates"),
                 "sensitivity": numbers(self.sensitivity, "sensitivity") or [],
                 "seed": _inputs.count(self.seed, "seed"),
+                **getattr(self, "_extra", {}),
             }
         )
 

@@ -6,7 +6,10 @@ from numpy.typing import NDArray
 
 __version__: str
 
-Table = tuple[NDArray[Any], NDArray[np.int64], list[str], NDArray[np.int64] | None]
+Column = tuple[str, list[float] | list[str | None]]
+Table = tuple[
+    NDArray[Any], NDArray[np.int64], list[str], NDArray[np.int64] | None, list[Column], list[bool] | None
+]
 
 def estimate(table: Table, posterior: str, options: str) -> tuple[str, str, float]: ...
 def page(table: Table, posterior: str, options: str, title: str, path: str | PathLike[str] | None) -> str: ...

@@ -1,10 +1,10 @@
 //! Reports made up to try what users' data can hold.
 
-use mnar::analysis::Findings;
+use mnar::analysis::{Findings, Labelling, Verdict, VerdictKind};
 use mnar::progress::EpochRecord;
 use mnar::{Class, ClassShares, Labels, Phi};
 use mnar_report::{Ended, Guess, HeldOut, Model, Provenance, Report, Training, Truth, UncertainRow};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// Names that end elements, attributes and strings, or run a script if they are not escaped.
 pub(crate) fn hostile() -> Vec<String> {
@@ -72,6 +72,132 @@ pub(crate) fn bare() -> Report {
     let mut findings = Findings::nothing_missing(&labels, 7);
     findings.warnings.clear();
     Report::new(Provenance::new("complete.csv"), findings)
+}
+
+/// All kinds of verdicts.
+pub(crate) const KINDS: [VerdictKind; 5] = [
+    VerdictKind::AtRandom,
+    VerdictKind::ByClass,
+    VerdictKind::ByColumns,
+    VerdictKind::ByClassAndColumns,
+    VerdictKind::Unclear,
+];
+
+/// The name of a kind in the JSON.
+pub(crate) fn kind_name(kind: VerdictKind) -> String {
+    serde_json::to_value(kind).expect("JSON").as_str().expect("a name").to_owned()
+}
+
+/// Names of columns and groups that reorder text, colour a terminal, never end, or become HTML.
+pub(crate) fn hostile_columns() -> [String; 5] {
+    [
+        "<img src=x onerror=\"window.__injected=1\">".to_owned(),
+        "red \u{1b}[31m bell \u{7} line\nbreak".to_owned(),
+        "long-".repeat(200),
+        "\u{202e}gnp.exe עברית العربية".to_owned(),
+        "`tick".to_owned(),
+    ]
+}
+
+/// A report with a verdict of this kind about two classes. Columns are named `site`, `age`, `year`, `nurse` and `ward`
+/// unless other names are given.
+pub(crate) fn judged(kind: VerdictKind, columns: Option<[String; 5]>) -> Report {
+    let columns = columns.unwrap_or_else(|| ["site", "age", "year", "nurse", "ward"].map(str::to_owned));
+    let [site, age, ..] = &columns;
+    let takes_columns = matches!(kind, VerdictKind::ByColumns | VerdictKind::ByClassAndColumns);
+    let doubtful = kind == VerdictKind::Unclear;
+    let class_matters = matches!(kind, VerdictKind::ByClass | VerdictKind::ByClassAndColumns);
+    let columns_matter = takes_columns || doubtful;
+    let test = |p_value: f64| {
+        json!({
+            "test": "permutation", "statistic": 25.5, "df": 1, "p_value": p_value, "p_value_chi_square": null,
+            "draws": 9999, "condition": "exact within each fold",
+        })
+    };
+    let rates = |groups: usize, name: &str| -> Vec<Value> {
+        let of =
+            |i: usize| json!({ "group": format!("{name} {i}"), "rows": 900 - 60 * i, "rate": 0.85 / (1.0 + i as f64) });
+        (0..groups).map(of).collect()
+    };
+    let column = |name: &str, p_holm: f64, groups: usize| {
+        json!({
+            "column": name, "statistic": 31.0, "df": groups.max(2) - 1, "p_value": p_holm / 6.0, "p_holm": p_holm,
+            "rates": rates(groups, name),
+        })
+    };
+    let check = |given: &[&String], strongest: f64| {
+        let others: Vec<Value> = columns
+            .iter()
+            .filter(|name| !given.contains(name))
+            .enumerate()
+            .map(|(i, name)| column(name, if i < 2 { strongest } else { 0.8 }, if i == 0 { 12 } else { 5 }))
+            .collect();
+        let easy = column("how sure the classifier is", 0.8, 0);
+        json!({ "given": given, "reference": "refit", "p_value": strongest, "columns": others, "easy_rows": easy })
+    };
+    let effect = |name: &str, compared_with: &str, terms: Vec<Value>, groups: usize| json!({ "column": name, "compared_with": compared_with, "terms": terms, "rates": rates(groups, name) });
+    let ratio = |term: String, odds: f64| json!({ "term": term, "odds_ratio": odds, "ci95": [odds * 0.7, odds * 1.4] });
+    let effects = vec![
+        effect(
+            site,
+            &format!("{site} 0"),
+            (1..12).map(|i| ratio(format!("{site} {i}"), 0.9 / f64::from(i))).collect(),
+            12,
+        ),
+        effect(age, "one standard deviation less", vec![ratio("per 12.3 (one standard deviation)".into(), 1.31)], 5),
+    ];
+    let alone =
+        json!({ "phi": [0.5, 0.25], "prevalence": [0.42, 0.58], "prevalence_ci95": [[0.36, 0.48], [0.52, 0.64]] });
+    let labelling = json!({
+        "level": 0.05,
+        "chance": test(if kind == VerdictKind::AtRandom { 0.41 } else { 0.0001 }),
+        "class_enough": check(&[], if columns_matter { 0.00004 } else { 0.62 }),
+        "class_and_columns_enough": takes_columns.then(|| check(&[site, age], 0.44)),
+        "class_beyond_columns": takes_columns.then(|| test(if class_matters { 0.0002 } else { 0.35 })),
+        "given": if takes_columns { vec![site, age] } else { vec![] },
+        "found_here": takes_columns,
+        "effects": if takes_columns { effects } else { vec![] },
+        "class_only": takes_columns.then_some(alone),
+    });
+    let headline = match kind {
+        VerdictKind::AtRandom => "No sign that anything decides who gets labelled but chance (p = 0.410).".to_owned(),
+        VerdictKind::ByClass => {
+            "The class decides who gets labelled: `sick` is about 2.0 times as likely to be labelled as `well` (p < 0.001)."
+                .to_owned()
+        }
+        VerdictKind::ByColumns => format!(
+            "Columns decide who gets labelled: `{site}` (85% labelled where it is {site} 0, 7% where it is {site} 11). Beyond them the class shows no effect (p = 0.350)."
+        ),
+        VerdictKind::ByClassAndColumns => format!(
+            "Both the class and columns decide who gets labelled: `sick` is about 2.0 times as likely to be labelled as `well` (p < 0.001 beyond the columns); `{site}` (85% labelled where it is {site} 0, 7% where it is {site} 11)."
+        ),
+        VerdictKind::Unclear => format!(
+            "It is unclear what decides who gets labelled: labels also depend on `{site}` (p < 0.001). The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it."
+        ),
+    };
+    let verdict = json!({
+        "kind": kind,
+        "headline": headline,
+        "checked": [
+            format!("Is it chance? {}", if kind == VerdictKind::AtRandom { "Not rejected at the 5% level (p = 0.410)." } else { "Rejected at the 5% level (p < 0.001)." }),
+            format!("Is the class enough? {}", if columns_matter { format!("No: labels also depend on {site} (p < 0.001).") } else { "Nothing else shows among 6 things that were looked at (smallest corrected p = 0.620).".to_owned() }),
+        ],
+        "cannot_know": "Columns that are not in the data may decide as well; nothing here can show that.",
+    });
+    let classes = ["sick", "well"].map(str::to_owned);
+    let mut found = findings(&classes, &[0.5, 0.25]);
+    found.about.n_labelled = 1500;
+    found.about.labelled_per_class = vec![850, 650];
+    found.warnings.clear();
+    found.effective_sample_size = 1310.0;
+    found.self_masking.as_mut().expect("a check").p_value = 0.3;
+    found.identifiability = serde_json::from_value(json!({
+        "condition": 2.0, "smallest_singular_value": 0.6, "largest_logit_se": 0.1, "verdict": "good",
+    }))
+    .expect("identifiability");
+    found.verdict = Some(serde_json::from_value::<Verdict>(verdict).expect("a verdict"));
+    found.labelling = Some(serde_json::from_value::<Labelling>(labelling).expect("a labelling"));
+    Report::new(Provenance::new("patients.csv").with_created("2026-01-01T00:00:00Z").with_seconds(3.2), found)
 }
 
 fn shares(classes: usize) -> Vec<f64> {
