@@ -221,6 +221,7 @@ impl Report {
                         dt { "test" } dd { (test.result.test) @if test.result.draws > 0 { ", " (test.result.draws) " draws" } ", " (p_text(test.result.p_value)) }
                     }
                 }
+                @if !self.nothing_missing() { p.methods { (ticked(&self.methods())) } }
                 details.data {
                     summary { "All settings" }
                     pre tabindex="0" { code { (settings) } }

@@ -62,6 +62,19 @@ impl Report {
             lengths.push(("labelling.class_only.prevalence", Some(alone.prevalence.len())));
             lengths.push(("labelling.class_only.prevalence_ci95", alone.prevalence_ci95.as_ref().map(Vec::len)));
         }
+        if let Some(audit) = &found.audit {
+            lengths.push(("audit.mechanism_prevalence", Some(audit.mechanism_prevalence.len())));
+            lengths.push(("audit.audited_shares", Some(audit.audited_shares.len())));
+        }
+        for group in found.groups.iter().flatten() {
+            lengths.push(("groups.phi", Some(group.phi.len())));
+            lengths.push(("groups.phi_ci95", group.phi_ci95.as_ref().map(Vec::len)));
+            lengths.push(("groups.prevalence", Some(group.prevalence.len())));
+            lengths.push(("groups.prevalence_ci95", group.prevalence_ci95.as_ref().map(Vec::len)));
+            lengths.push(("groups.prevalence_pooled", group.prevalence_pooled.as_ref().map(Vec::len)));
+            lengths.push(("groups.prevalence_pooled_ci95", group.prevalence_pooled_ci95.as_ref().map(Vec::len)));
+            lengths.push(("groups.totals", Some(group.totals.len())));
+        }
         for point in found.sensitivity.iter().flatten() {
             lengths.push(("sensitivity.phi", Some(point.phi.len())));
             lengths.push(("sensitivity.prevalence", Some(point.prevalence.len())));

@@ -22,7 +22,7 @@ pub(crate) fn in_doubt(found: &Findings) -> bool {
 }
 
 /// The columns and the classifier's certainty, as far as a check finds labelling to depend on them.
-pub(crate) fn found_by<'a>(check: &'a ColumnsCheck, level: f64) -> impl Iterator<Item = &'a ColumnCheck> {
+pub(crate) fn found_by(check: &ColumnsCheck, level: f64) -> impl Iterator<Item = &ColumnCheck> {
     check.columns.iter().chain([&check.easy_rows]).filter(move |column| column.p_holm <= level)
 }
 

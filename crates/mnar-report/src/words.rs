@@ -164,8 +164,49 @@ impl Report {
         }
     }
 
+    /// How the numbers were made, for the methods section of a paper; empty where nothing was estimated.
+    pub fn methods(&self) -> String {
+        let found = &self.findings;
+        if self.nothing_missing() {
+            return String::new();
+        }
+        let given = found.labelling.as_ref().map_or_else(String::new, |of| quoted(of.given.iter().map(String::as_str)));
+        let depends = if given.is_empty() { "the class".to_owned() } else { format!("the class and {given}") };
+        let mut out = match &found.audit {
+            Some(audit) => format!(
+                "The class shares come from {} rows whose labels were requested at random, made more precise by the predictions of all rows.",
+                audit.rows
+            ),
+            None => format!(
+                "P(labelled | class) and the class shares were estimated by the method `{}` from a classifier's probabilities for {} rows, {} of them labelled, under the assumption that labelling depends on {depends} alone.",
+                found.method, found.about.n, found.about.n_labelled
+            ),
+        };
+        if found.calibration.is_some() {
+            out.push_str(
+                " The probabilities were calibrated on the labelled rows by temperature scaling with a bias per class.",
+            );
+        }
+        if found.interval.kind != IntervalKind::None && found.audit.is_none() {
+            let replicates = match found.interval.replicates {
+                0 => String::new(),
+                replicates => format!(" ({replicates} replicates)"),
+            };
+            out.push_str(&format!(" How the 95% intervals were made: {}{replicates}.", found.interval.kind.name()));
+        }
+        if let Some(of) = &found.labelling {
+            out.push_str(&format!(" Whether it is chance who gets labelled was tested by the {} test", of.chance.test));
+            if of.class_enough.is_some() {
+                out.push_str(", and whether columns matter beyond the mechanism by score tests with Holm's correction");
+            }
+            out.push_str(&format!(", at the {} level.", percent(of.level)));
+        }
+        out.push_str(" The approach is that of Sportisse, Schmutz, Humbert, Bouveyron and Mattei, \"Are labels informative in semi-supervised learning? Estimating and leveraging the missing-data mechanism\" (ICML 2023).");
+        out
+    }
+
     fn steps_after(&self, kind: VerdictKind) -> Vec<String> {
-        let labelling = self.findings.labelling.as_ref();
+        let (labelling, audit) = (self.findings.labelling.as_ref(), self.findings.audit.as_ref());
         let mut steps = Vec::new();
         let settle = "Settle the problems that the checks below found before you rely on any number.";
         let problems = self.lights().iter().any(|light| light.level == Level::Bad);
@@ -177,7 +218,13 @@ impl Report {
                     check.columns.iter().filter(|column| column.p_holm <= *level).map(|column| column.column.as_str())
                 })
                 .collect();
-            steps.push("First settle what decides who gets labelled: until then, do not use the shares, phi or a model that rests on them.".to_owned());
+            steps.push(match audit {
+                None => "First settle what decides who gets labelled: until then, do not use the shares, phi or a model that rests on them.".to_owned(),
+                Some(audit) => format!(
+                    "First settle what decides who gets labelled: the shares and phi come from the {} audited rows, but a model's weights rest on the mechanism.",
+                    audit.rows
+                ),
+            });
             if !columns.is_empty() {
                 steps.push(format!(
                     "Let the mechanism also depend on {}, and see whether the checks still find something.",
@@ -186,8 +233,11 @@ impl Report {
             }
             steps
                 .push("Ask those who labelled how they chose rows, and whether it is recorded in a column.".to_owned());
-            steps
-                .push("Have a random sample of the rows labelled: those labels say what the others cannot.".to_owned());
+            if audit.is_none() {
+                steps.push(
+                    "Have a random sample of the rows labelled: those labels say what the others cannot.".to_owned(),
+                );
+            }
             return steps;
         }
         if problems {

@@ -309,6 +309,16 @@ fn words_follow_the_verdict() {
     let unclear = judged(VerdictKind::Unclear, None);
     assert!(unclear.next_steps()[0].starts_with("First settle what decides"));
     assert!(unclear.next_steps()[1].contains("`site` and `age`"));
+    // Shares that come from an audit rest on no mechanism.
+    let mut audited: Value = serde_json::from_str(&unclear.to_json().unwrap()).unwrap();
+    audited["audit"] = json!({
+        "rows": 90, "reliance": 0.7, "p_value": 0.002, "contradicts": true, "mechanism_prevalence": [0.4, 0.6],
+        "audited_shares": [0.35, 0.65],
+    });
+    let audited = Report::from_json(&audited.to_string()).unwrap();
+    assert!(audited.next_steps()[0].contains("the 90 audited rows"));
+    assert!(!audited.to_text().contains("The numbers below assume"));
+    assert!(!audited.to_html().unwrap().contains("p class=\"doubtful\""));
     // Nothing in the checks says why: the verdict itself does.
     let mut unclear = unclear;
     let labelling = unclear.findings.labelling.as_mut().unwrap();
