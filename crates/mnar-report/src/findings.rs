@@ -1,6 +1,6 @@
 //! An estimate and a test as text for a terminal or a notebook.
 
-use crate::labelling::{DOUBTFUL, checked_text, columns_text, in_doubt};
+use crate::labelling::{DOUBTFUL, checked_text, columns_text, effects_text, in_doubt, left_out};
 use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
 use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings};
@@ -121,12 +121,15 @@ fn sentence(found: &Findings) -> String {
     format!("{}{apart}.", capitalised(&contrast))
 }
 
-/// A test as text: the verdict, the statistic, and what it rests on. The settings are those of the test, and `refitted`
+/// A test as text: the verdict, the statistic and what it rests on, what is known of columns, and what was checked. The settings are those of the test, and `refitted`
 /// says whether the classifier was cross-fitted for it.
 pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) -> String {
     let TestFindings { decision, about, .. } = found;
     let result = &decision.result;
-    let mut out = format!("{}\n\n", verdict(decision, &about.classes, found.phi.as_ref()));
+    let mut out = match &found.verdict {
+        Some(verdict) => format!("{}\n\n", printable(&verdict.headline)),
+        None => format!("{}\n\n", verdict(decision, &about.classes, found.phi.as_ref())),
+    };
     let statistic = match result.df {
         Some(df) => format!("{:.3} on {df} degrees of freedom", result.statistic),
         None => format!("{:.3}", result.statistic),
@@ -142,7 +145,7 @@ pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) 
         about.classes.len(),
         if found.folds > 1 { format!(", {} folds", found.folds) } else { String::new() }
     ));
-    if let Some(check) = &found.self_masking {
+    if let Some(check) = found.self_masking.as_ref().filter(|_| found.verdict.is_none()) {
         out.push_str(&format!("  check       {}\n", self_masking_line(check)));
     }
     match (settings.power, found.labels_for_power) {
@@ -157,10 +160,15 @@ pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) 
         ),
         (None, _) => {}
     }
+    if let Some(of) = &found.labelling {
+        out.push_str(&effects_text(of, about));
+        out.push_str(&left_out(of));
+    }
     if !refitted && found.folds == 1 {
         out.push_str("\nThe predictions for labelled rows must come from a classifier that has not seen them. If they are\ncross-fitted, name the column of their folds.\n");
     }
     out.push_str(&warning_lines(&found.warnings));
+    out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
     printable_lines(&out)
 }
 

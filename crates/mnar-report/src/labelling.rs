@@ -2,7 +2,7 @@
 
 use crate::figure::{Cell, Table};
 use crate::table::{TextTable, cut, interval, number, p_value, printable};
-use mnar::analysis::{ColumnCheck, ColumnsCheck, Findings, Labelling, LabellingRate, Verdict, VerdictKind};
+use mnar::analysis::{About, ColumnCheck, ColumnsCheck, Findings, Labelling, LabellingRate, Verdict, VerdictKind};
 use mnar::mechanism::Reference;
 use mnar::test::TestResult;
 
@@ -222,9 +222,14 @@ pub(crate) fn shares_table(found: &Findings) -> Option<Table> {
 /// strongest columns where it leaves some out.
 pub(crate) fn columns_text(found: &Findings) -> String {
     let Some(of) = &found.labelling else { return String::new() };
+    effects_text(of, &found.about) + &both_estimates(found) + &left_out(of)
+}
+
+/// The labelling rates and odds ratios of the columns that the mechanism depends on.
+pub(crate) fn effects_text(of: &Labelling, about: &About) -> String {
     let mut out = String::new();
     if !of.effects.is_empty() {
-        let overall = found.about.n_labelled as f64 / found.about.n.max(1) as f64;
+        let overall = about.n_labelled as f64 / about.n.max(1) as f64;
         let chosen = if of.found_here { ", found in these data" } else { "" };
         out.push_str(&format!("\nLabelling rate by column{chosen} (all rows: {}):\n", number(overall)));
         for (i, effect) in of.effects.iter().enumerate() {
@@ -255,8 +260,6 @@ pub(crate) fn columns_text(found: &Findings) -> String {
             }
         }
     }
-    out.push_str(&both_estimates(found));
-    out.push_str(&left_out(of));
     out
 }
 
@@ -275,7 +278,7 @@ fn both_estimates(found: &Findings) -> String {
 }
 
 /// The strongest of the columns that the mechanism leaves out although labelling goes with them.
-fn left_out(of: &Labelling) -> String {
+pub(crate) fn left_out(of: &Labelling) -> String {
     let Some(check) = of.remaining() else { return String::new() };
     let found: Vec<&ColumnCheck> = found_by(check, of.level).collect();
     if found.is_empty() {

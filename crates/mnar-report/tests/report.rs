@@ -387,10 +387,15 @@ fn estimates_and_tests_are_put_into_words() {
     assert!(text.lines().skip(2).take(3).all(|line| line.chars().count() <= 80), "{text}");
 
     let settings = TestSettings { power: Some(0.8), ..Default::default() };
-    let found = settings.run(&evidence, &()).unwrap();
+    let mut found = settings.run(&evidence, &()).unwrap();
     let text = test_text(&found, &settings, false);
-    assert!(text.starts_with("These labels are informative (p = 0.0001)"), "{text}");
+    let verdict = found.verdict.take().unwrap();
+    assert!(text.starts_with(&verdict.headline) && text.trim_end().ends_with(&verdict.cannot_know), "{text}");
     assert!(text.contains("has not seen them") && text.contains("80% would need about"), "{text}");
     assert!(!text.contains("--"), "{text}");
+    found.labelling = judged(VerdictKind::ByColumns, None).findings.labelling;
+    let text = test_text(&found, &settings, false);
+    assert!(text.starts_with("These labels are informative (p = 0.0001)"), "{text}");
+    assert!(text.contains("Labelling rate by column") && text.contains("odds ratio"), "{text}");
     assert!(!test_text(&found, &settings, true).contains("has not seen them"));
 }
