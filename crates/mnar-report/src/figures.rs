@@ -3,6 +3,7 @@
 use crate::figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 use crate::labelling::{GROUPS, columns_shown, largest};
 use crate::report::{Report, Truth};
+use crate::table::cut;
 use mnar::progress::EpochRecord;
 
 /// The largest number of classes for which a matrix of all pairs is drawn: a larger one cannot be read.
@@ -154,7 +155,7 @@ impl Report {
         let panel = |column: &crate::labelling::ColumnRates<'_>| Panel {
             name: match column.rates.len().saturating_sub(GROUPS) {
                 0 => column.column.to_owned(),
-                more => format!("{} (and {more} smaller groups)", column.column),
+                more => format!("{} (and {more} smaller groups)", cut(column.column, 30)),
             },
             bars: largest(column.rates, GROUPS)
                 .into_iter()
