@@ -41,6 +41,9 @@ struct Args {
     /// Tables of the study of mechanisms, separated by commas; all by default
     #[arg(long)]
     tables: Option<String>,
+    /// Mechanisms of the study of mechanisms by their position from 0, separated by commas; all by default
+    #[arg(long)]
+    causes: Option<String>,
     /// Number of draws of the settings of the study of questions that refit a classifier 200 times
     #[arg(long)]
     refits: Option<usize>,
@@ -144,7 +147,7 @@ fn main() -> Result<()> {
     }
     if wanted(Study::Mechanisms) {
         write(&args, "mechanisms", MECHANISMS, |skipped| match &data {
-            Some(data) => mechanisms::study(data, count(200, 4), args.tables.as_deref(), args.base),
+            Some(data) => mechanisms::study(data, count(200, 4), args.tables.as_deref(), args.causes.as_deref(), args.base),
             None => {
                 skip(skipped, "tables: no --data");
                 Ok(Vec::new())

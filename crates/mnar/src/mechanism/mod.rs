@@ -72,7 +72,7 @@ pub struct ClassAndColumns {
     pub class_spread: f64,
     /// Standard deviation of the prior of a term's effect around none.
     pub term_spread: f64,
-    /// Maximum number of scoring steps.
+    /// Maximum number of Newton steps.
     pub max_iterations: usize,
     /// Stop when no parameter moves by more than this.
     pub tolerance: f64,
@@ -148,7 +148,7 @@ impl ClassAndColumns {
         })
     }
 
-    /// Fisher scoring with step halving on the penalised likelihood.
+    /// Newton's method with step halving on the penalised likelihood.
     fn maximise<R: Rows>(&self, rows: &R, terms: usize, tally: &Tally) -> Result<(Mechanism, Selection, Stop), Error> {
         let k = tally.counts.len();
         let centre = (tally.n_labelled() / tally.n_unlabelled).ln();
@@ -164,8 +164,9 @@ impl ClassAndColumns {
         let mut passes = 1;
         for iterations in 1..=self.max_iterations {
             let gradient = sums.gradient() + &penalty * (&theta - &prior);
-            let information = sums.information() + &penalty;
-            let step = match information.clone().cholesky() {
+            // Newton where the Hessian allows it, else scoring with the expected information, which never points uphill.
+            let newton = (sums.hessian() + &penalty).cholesky();
+            let step = match newton.or_else(|| (sums.information() + &penalty).cholesky()) {
                 Some(cholesky) => -cholesky.solve(&gradient),
                 None => return Err(not_identified()),
             };

@@ -68,6 +68,8 @@ pub(super) struct Selection {
     gradient: Vec<f64>,
     /// Σ P(r=0) P(r=1) (t, z)(t, z)', lower triangle.
     information: Vec<f64>,
+    /// Σ residual·t t', lower triangle: with the gradient, what the Hessian has beyond the information.
+    curvature: Vec<f64>,
     /// Σ_U t.
     pub(super) unlabelled: Vec<f64>,
     /// Σ residual·g.
@@ -84,6 +86,7 @@ impl Selection {
             loss: 0.0,
             gradient: vec![0.0; p],
             information: vec![0.0; p * p],
+            curvature: vec![0.0; k * k],
             unlabelled: vec![0.0; k],
             direction_scores: vec![0.0; directions],
             direction_information: vec![0.0; directions * p],
@@ -98,6 +101,19 @@ impl Selection {
     pub(super) fn information(&self) -> DMatrix<f64> {
         let p = self.gradient.len();
         DMatrix::from_fn(p, p, |i, j| self.information[i.max(j) * p + i.min(j)])
+    }
+
+    /// The Hessian of the loss. The predictor bends in a: its second derivative is diag(t) − t t'.
+    pub(super) fn hessian(&self) -> DMatrix<f64> {
+        let k = self.unlabelled.len();
+        let mut hessian = self.information();
+        for a in 0..k {
+            hessian[(a, a)] -= self.gradient[a];
+            for b in 0..k {
+                hessian[(a, b)] += self.curvature[a.max(b) * k + a.min(b)];
+            }
+        }
+        hessian
     }
 
     /// The scores of the directions with those of the parameters projected out, which makes them insensitive to small
@@ -135,6 +151,11 @@ impl Sums for Selection {
                 let target = &mut self.information[a * p..a * p + a + 1];
                 target.iter_mut().zip(&slope).for_each(|(sum, other)| *sum += inner * other);
             }
+            for a in 0..k {
+                let inner = scaled * slope[a];
+                let target = &mut self.curvature[a * k..a * k + a + 1];
+                target.iter_mut().zip(&slope).for_each(|(sum, other)| *sum += inner * other);
+            }
             if !labelled {
                 self.unlabelled.iter_mut().zip(&slope).for_each(|(sum, t)| *sum += weight * t);
             }
@@ -154,6 +175,7 @@ impl Sums for Selection {
         self.loss += other.loss;
         add_to(&mut self.gradient, &other.gradient);
         add_to(&mut self.information, &other.information);
+        add_to(&mut self.curvature, &other.curvature);
         add_to(&mut self.unlabelled, &other.unlabelled);
         add_to(&mut self.direction_scores, &other.direction_scores);
         add_to(&mut self.direction_information, &other.direction_information);
@@ -250,5 +272,47 @@ impl Sums for SecondOrder {
         add_to(&mut self.second, &other.second);
         add_to(&mut self.unlabelled, &other.unlabelled);
         add_to(&mut self.mass, &other.mass);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Labels, PosteriorKind, Posteriors, Rows, Sample};
+    use ndarray::Array2;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// Gradient and Hessian against finite differences, with row weights.
+        #[test]
+        fn derivatives(n in 20usize..200, k in 2usize..5, seed in 0.0f64..10.0) {
+            let logits = Array2::from_shape_fn((n, k), |(i, j)| 2.0 * (seed + 1.3 * i as f64 + 2.7 * j as f64).sin());
+            let posteriors = Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap();
+            let y = (0..n).map(|i| (i % 3 == 0).then(|| Class::from(i / 3 % k))).collect();
+            let labels = Labels::new(y, (0..k).map(|k| k.to_string()).collect()).unwrap();
+            let weights: Vec<f64> = (0..n).map(|i| (i % 5) as f64 / 2.0).collect();
+            let terms: Vec<Vec<f64>> = (0..2).map(|j| (0..n).map(|i| (seed * i as f64 + j as f64).cos()).collect()).collect();
+            let given: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
+            let sample = Sample::new(&posteriors, &labels).unwrap().weighted(&weights).unwrap().given(&given).unwrap();
+            let at = |theta: &[f64]| {
+                let mechanism = Mechanism { classes: theta[..k].to_vec(), terms: theta[k..].to_vec() };
+                sample.scan(&Selection::at(&mechanism, 0)).unwrap()
+            };
+            let theta: Vec<f64> = (0..k + 2).map(|j| (seed + j as f64).sin()).collect();
+            let sums = at(&theta);
+            let h = 1e-5;
+            for a in 0..theta.len() {
+                let (mut up, mut down) = (theta.clone(), theta.clone());
+                up[a] += h;
+                down[a] -= h;
+                let (up, down) = (at(&up), at(&down));
+                prop_assert!(((up.loss - down.loss) / (2.0 * h) - sums.gradient()[a]).abs() < 1e-6 * n as f64);
+                for b in 0..theta.len() {
+                    let slope = (up.gradient()[b] - down.gradient()[b]) / (2.0 * h);
+                    prop_assert!((slope - sums.hessian()[(a, b)]).abs() < 1e-6 * n as f64, "{} {}", slope, sums.hessian()[(a, b)]);
+                }
+            }
+        }
     }
 }
