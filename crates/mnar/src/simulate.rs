@@ -24,7 +24,11 @@ pub fn mask(labels: &Labels, phi: &Phi, seed: u64) -> Result<Vec<bool>, Error> {
 /// factor of the row.
 pub fn mask_by_columns(labels: &Labels, phi: &Phi, log_odds: &[f64], seed: u64) -> Result<Vec<bool>, Error> {
     if log_odds.len() != labels.len() {
-        return Err(Error::LengthMismatch { what: "the odds of the rows", found: log_odds.len(), expected: labels.len() });
+        return Err(Error::LengthMismatch {
+            what: "the odds of the rows",
+            found: log_odds.len(),
+            expected: labels.len(),
+        });
     }
     mask(labels, phi, seed)?;
     let of_row = |row: usize| match labels.get(row) {

@@ -237,7 +237,7 @@ impl EstimateSettings {
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let found = self.search(&recipe, evidence, progress)?;
-        let Searched { ran, intervals, mut labelling, groups, identified: shadow, row_phi } = found;
+        let Searched { ran, mut intervals, mut labelling, groups, identified: shadow, row_phi } = found;
         let (by, groups) = groups.unzip();
         let Ran { estimate, calibration, mechanism, .. } = ran;
         let (bcts, calibrated) = calibration.unzip();
@@ -274,6 +274,15 @@ impl EstimateSettings {
             },
         };
         let identified = if matrices { Some(identifiability(&sample, &estimate)?) } else { None };
+        let by_class = labelling.as_ref().is_some_and(|labelling| labelling.given.is_empty());
+        if let Some(identified) = identified.as_ref().filter(|_| by_class)
+            && intervals.widen(&sample, &estimate, identified.verdict == Verdict::Poor)?
+        {
+            warnings.push(
+                "the intervals are widened: they also cover what follows if the classifier's probabilities are off"
+                    .to_owned(),
+            );
+        }
         let described = self.describe_classifier && matrices;
         let classifier = described.then(|| ClassifierFindings::new(&raw_sample, &sample));
         let parts = Parts {

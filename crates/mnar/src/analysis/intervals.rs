@@ -1,19 +1,22 @@
 //! Intervals of phi and of the class shares.
 
 use super::groups::GroupMasses;
+use super::labelling::holm;
 use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
-use crate::estimate::{PhiEstimate, SharePrior};
+use crate::estimate::{PhiEstimate, SharePrior, logit_interval, normal_quantile};
 use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, information_intervals, profile_interval};
 use crate::labels::Class;
+use crate::mechanism::orthogonal_estimate;
 use crate::phi::Phi;
 use crate::progress::Progress;
 use crate::rows::{Rows, Sample};
 use crate::shares::ClassShares;
 use crate::solver::Solver;
 use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -199,6 +202,39 @@ impl Intervals {
             .map(|k| profile_interval(sample, of, Class::from(k), CONFIDENCE, &Solver::default()))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self { about: IntervalAbout::new(IntervalKind::Profile), phi: Some(phi), ..Self::information(estimate) })
+    }
+}
+
+impl Intervals {
+    /// Widens the intervals to include those of the orthogonal equations, which need not believe the classifier's
+    /// probabilities: where classes can hardly be told apart, or where the two disagree. Returns whether it did.
+    pub(super) fn widen(&mut self, sample: &Sample<'_>, estimate: &PhiEstimate, poor: bool) -> Result<bool, Error> {
+        let numbers = sample.labels().len().saturating_mul(sample.n_classes().pow(2));
+        let (Some(phi), Some(shares)) = (&mut self.phi, &mut self.prevalence) else { return Ok(false) };
+        if numbers > AFFORDABLE {
+            return Ok(false);
+        }
+        let other = orthogonal_estimate(sample, &estimate.phi)?;
+        let z = normal_quantile(CONFIDENCE);
+        let p: Vec<f64> = (0..shares.len())
+            .map(|k| {
+                let off = (estimate.prevalence[k] - other.prevalence[k]).abs() / other.prevalence_se[k];
+                2.0 * Normal::standard().sf(off)
+            })
+            .collect();
+        let disagree = holm(&p).iter().any(|p| *p <= super::LEVEL);
+        if !poor && !disagree {
+            return Ok(false);
+        }
+        let back = |x: f64| 1.0 / (1.0 + (-x).exp());
+        for k in 0..shares.len() {
+            let logit = (other.phi[k] / (1.0 - other.phi[k])).ln();
+            let half = z * other.logit_phi_se[k];
+            phi[k] = (phi[k].0.min(back(logit - half)), phi[k].1.max(back(logit + half)));
+            let (low, high) = logit_interval(other.prevalence[k], other.prevalence_se[k], CONFIDENCE);
+            shares[k] = (shares[k].0.min(low), shares[k].1.max(high));
+        }
+        Ok(true)
     }
 }
 

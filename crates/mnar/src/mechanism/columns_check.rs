@@ -13,6 +13,7 @@
 use super::sums::Selection;
 use super::{Mechanism, MechanismEstimate};
 use crate::error::Error;
+use crate::phi::Phi;
 use crate::rows::{Rows, Sample};
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
@@ -91,15 +92,21 @@ impl Scores {
     }
 }
 
-/// Tests the directions by their orthogonal scores, which need no refit.
-pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]) -> Result<Vec<Direction>, Error> {
-    let (k, d) = (start.classes.len(), start.terms.len());
-    let (p, m) = (k + d, groups.iter().sum::<usize>());
-    let (posteriors, labels, given) = (sample.posteriors(), sample.labels(), sample.given_columns());
-    let n = labels.len();
-    // (P(r=1|x), t and z) of a row.
-    let row = |theta: &DVector<f64>, i: usize, slope: &mut DVector<f64>| -> f64 {
-        let probabilities = posteriors.row(i);
+/// The orthogonal moment equations Σ_i (1[r_i=0] − r_i exp(−a_y − b'z)) P(r_i=1|x_i) (t_i, z_i) = 0: the score equations of the
+/// likelihood with the actual label in place of the classifier's expectation. Their solution is consistent whatever the
+/// classifier, as long as its scores are related to the classes.
+struct Orthogonal<'a> {
+    sample: Sample<'a>,
+    /// Classes and terms.
+    k: usize,
+    d: usize,
+}
+
+impl Orthogonal<'_> {
+    /// P(r=1|x) of a row; fills `slope` with (t, z).
+    fn row(&self, theta: &DVector<f64>, i: usize, slope: &mut DVector<f64>) -> f64 {
+        let (k, given) = (self.k, self.sample.given_columns());
+        let probabilities = self.sample.posteriors().row(i);
         let mut total = 0.0;
         for a in 0..k {
             slope[a] = probabilities[a] * (-theta[a]).exp();
@@ -109,31 +116,38 @@ pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]
         for a in 0..k {
             slope[a] /= total;
         }
-        for j in 0..d {
+        for j in 0..self.d {
             slope[k + j] = given[j][i];
             log_odds -= theta[k + j] * given[j][i];
         }
         1.0 / (1.0 + log_odds.exp())
-    };
-    // exp(−a_y − b'z) of a labelled row.
-    let odds = |theta: &DVector<f64>, i: usize, class: usize| {
-        (-theta[class] - (0..d).map(|j| theta[k + j] * given[j][i]).sum::<f64>()).clamp(-15.0, 15.0).exp()
-    };
-    let equations = |theta: &DVector<f64>| {
+    }
+
+    /// exp(−a_y − b'z) of a labelled row.
+    fn odds(&self, theta: &DVector<f64>, i: usize, class: usize) -> f64 {
+        let given = self.sample.given_columns();
+        let by_columns: f64 = (0..self.d).map(|j| theta[self.k + j] * given[j][i]).sum();
+        (-theta[class] - by_columns).clamp(-15.0, 15.0).exp()
+    }
+
+    /// The moments and their derivatives.
+    fn equations(&self, theta: &DVector<f64>) -> (DVector<f64>, DMatrix<f64>) {
+        let (k, p, given) = (self.k, self.k + self.d, self.sample.given_columns());
+        let labels = self.sample.labels();
         let mut slope = DVector::zeros(p);
         let mut moment = DVector::zeros(p);
         let mut jacobian = DMatrix::zeros(p, p);
-        for i in 0..n {
-            let labelled = row(theta, i, &mut slope);
+        for i in 0..labels.len() {
+            let labelled = self.row(theta, i, &mut slope);
             match labels.get(i) {
                 None => moment.axpy(labelled, &slope, 1.0),
                 Some(class) => {
-                    let odds = odds(theta, i, class.index());
+                    let odds = self.odds(theta, i, class.index());
                     moment.axpy(-labelled * odds, &slope, 1.0);
                     for a in 0..p {
                         let inner = labelled * odds * slope[a];
                         jacobian[(a, class.index())] += inner;
-                        for j in 0..d {
+                        for j in 0..self.d {
                             jacobian[(a, k + j)] += inner * given[j][i];
                         }
                     }
@@ -141,41 +155,117 @@ pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]
             }
         }
         (moment, jacobian)
-    };
-    // Newton with step halving; where the equations have no root (a class at phi = 1) the projection below still makes the
-    // scores insensitive to small errors of theta.
-    let mut theta = start.parameters();
-    let (mut moment, mut jacobian) = equations(&theta);
-    for _ in 0..50 {
-        let Some(mut step) = jacobian.clone().lu().solve(&moment) else { break };
-        step.neg_mut();
-        let longest = step.amax();
-        if longest > 2.0 {
-            step *= 2.0 / longest;
-        }
-        let mut factor = 1.0;
-        let mut improved = false;
-        while factor > 1e-3 {
-            let next = (&theta + &step * factor).map(|value| value.clamp(-15.0, 15.0));
-            let (next_moment, next_jacobian) = equations(&next);
-            if next_moment.norm() < moment.norm() {
-                (theta, moment, jacobian) = (next, next_moment, next_jacobian);
-                improved = true;
-                break;
-            }
-            factor /= 2.0;
-        }
-        if !improved || (&step * factor).amax() < 1e-8 {
-            break;
-        }
     }
 
+    /// Newton with step halving. Where the equations have no root (a class at phi = 1) it stops at the nearest point it finds.
+    fn solve(&self, start: &Mechanism) -> (DVector<f64>, DMatrix<f64>) {
+        let mut theta = start.parameters();
+        let (mut moment, mut jacobian) = self.equations(&theta);
+        for _ in 0..50 {
+            let Some(mut step) = jacobian.clone().lu().solve(&moment) else { break };
+            step.neg_mut();
+            let longest = step.amax();
+            if longest > 2.0 {
+                step *= 2.0 / longest;
+            }
+            let mut factor = 1.0;
+            let mut improved = false;
+            while factor > 1e-3 {
+                let next = (&theta + &step * factor).map(|value| value.clamp(-15.0, 15.0));
+                let (next_moment, next_jacobian) = self.equations(&next);
+                if next_moment.norm() < moment.norm() {
+                    (theta, moment, jacobian) = (next, next_moment, next_jacobian);
+                    improved = true;
+                    break;
+                }
+                factor /= 2.0;
+            }
+            if !improved || (&step * factor).amax() < 1e-8 {
+                break;
+            }
+        }
+        (theta, jacobian)
+    }
+
+    /// The residual of a row times P(r=1|x), with (t, z) in `slope`.
+    fn residual(&self, theta: &DVector<f64>, i: usize, slope: &mut DVector<f64>) -> f64 {
+        let labelled = self.row(theta, i, slope);
+        match self.sample.labels().get(i) {
+            None => labelled,
+            Some(class) => -labelled * self.odds(theta, i, class.index()),
+        }
+    }
+}
+
+/// A class-only mechanism by the orthogonal equations, with standard errors that hold whatever the classifier.
+#[derive(Clone, Debug)]
+pub(crate) struct OrthogonalEstimate {
+    /// P(labelled | class).
+    pub(crate) phi: Vec<f64>,
+    /// Standard errors of logit(phi).
+    pub(crate) logit_phi_se: Vec<f64>,
+    /// The class shares.
+    pub(crate) prevalence: Vec<f64>,
+    /// Their standard errors.
+    pub(crate) prevalence_se: Vec<f64>,
+}
+
+/// Solves the orthogonal equations for the class alone.
+pub(crate) fn orthogonal_estimate(sample: &Sample<'_>, phi: &Phi) -> Result<OrthogonalEstimate, Error> {
+    let k = phi.len();
+    let labels = sample.labels();
+    let n = labels.len() as f64;
+    let start = phi.iter().map(|phi| {
+        let phi = phi.clamp(1e-3, 0.99);
+        (phi / (1.0 - phi)).ln()
+    });
+    let equations = Orthogonal { sample: *sample, k, d: 0 };
+    let (theta, jacobian) = equations.solve(&Mechanism { classes: start.collect(), terms: Vec::new() });
+    let svd = jacobian.svd(true, true);
+    let negligible = 1e-10 * svd.singular_values.max();
+    let inverse = svd.pseudo_inverse(negligible).map_err(|_| super::not_identified())?;
+    let odds = theta.map(|a| (-a).exp());
+    let raw: Vec<f64> = (0..k).map(|k| labels.counts()[k] as f64 * (1.0 + odds[k]) / n).collect();
+    let total: f64 = raw.iter().sum();
+    let (mut theta_variance, mut share_variance) = (DVector::<f64>::zeros(k), DVector::<f64>::zeros(k));
+    let mut slope = DVector::zeros(k);
+    for i in 0..labels.len() {
+        let residual = equations.residual(&theta, i, &mut slope);
+        // Influence on a: −J⁻¹ times the row's moment; on n·p_k: its own weight less p_k, and through a_k.
+        let influence = &inverse * &slope * -residual;
+        for class in 0..k {
+            let own = match labels.get(i) {
+                Some(label) if label.index() == class => 1.0 + odds[class],
+                _ => 0.0,
+            };
+            let through = -(labels.counts()[class] as f64) * odds[class] * influence[class];
+            theta_variance[class] += influence[class].powi(2);
+            share_variance[class] += (own - raw[class] + through).powi(2);
+        }
+    }
+    Ok(OrthogonalEstimate {
+        phi: odds.iter().map(|odds| 1.0 / (1.0 + odds)).collect(),
+        logit_phi_se: theta_variance.iter().map(|variance| variance.sqrt()).collect(),
+        prevalence: raw.iter().map(|share| share / total).collect(),
+        prevalence_se: share_variance.iter().map(|variance| variance.sqrt() / n).collect(),
+    })
+}
+
+/// Tests the directions by their orthogonal scores, which need no refit.
+pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]) -> Result<Vec<Direction>, Error> {
+    let (k, d) = (start.classes.len(), start.terms.len());
+    let (p, m) = (k + d, groups.iter().sum::<usize>());
+    let (labels, given) = (sample.labels(), sample.given_columns());
+    let n = labels.len();
+    let equations = Orthogonal { sample: *sample, k, d };
+    // The projection below makes the scores insensitive to small errors of theta.
+    let (theta, jacobian) = equations.solve(start);
     let directions = &given[d..d + m];
     let means: Vec<f64> = directions.iter().map(|column| column.iter().sum::<f64>() / n as f64).collect();
     let mut slope = DVector::zeros(p);
     let mut cross = DMatrix::zeros(m, p);
     for (i, class) in labels.labelled() {
-        let inner = row(&theta, i, &mut slope) * odds(&theta, i, class.index());
+        let inner = equations.row(&theta, i, &mut slope) * equations.odds(&theta, i, class.index());
         for g in 0..m {
             let scaled = inner * (directions[g][i] - means[g]);
             cross[(g, class.index())] += scaled;
@@ -192,11 +282,7 @@ pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]
     let mut squares = DMatrix::zeros(m, m);
     let mut contribution = DVector::zeros(m);
     for i in 0..n {
-        let labelled = row(&theta, i, &mut slope);
-        let residual = match labels.get(i) {
-            None => labelled,
-            Some(class) => -labelled * odds(&theta, i, class.index()),
-        };
+        let residual = equations.residual(&theta, i, &mut slope);
         for g in 0..m {
             contribution[g] = directions[g][i] - means[g];
         }

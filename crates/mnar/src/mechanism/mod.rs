@@ -11,8 +11,8 @@
 mod columns_check;
 mod sums;
 
-pub(crate) use columns_check::projected_scores;
 pub use columns_check::{Direction, Reference, Scores, orthogonal_check};
+pub(crate) use columns_check::{orthogonal_estimate, projected_scores};
 
 use crate::error::Error;
 use crate::estimate::{Covariance, PhiEstimate, Stop, at_one};
