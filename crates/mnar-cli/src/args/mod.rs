@@ -72,6 +72,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:
   mnar simulate data.csv --label y --phi sick=0.5,healthy=0.1 -o masked.csv
+  mnar simulate data.csv --label y --phi 0.3,0.3 --odds hospital:North=8 --odds age=2 -o masked.csv
   mnar simulate data.parquet --label y --phi 0.3,0.1,0.2 --keep-truth y_true -o masked.parquet")]
 pub(crate) struct SimulateArgs {
     /// CSV or Parquet
@@ -85,6 +86,11 @@ pub(crate) struct SimulateArgs {
     /// P(labelled | class): a=0.2,b=0.8, or the numbers alone in the order of the classes; may be repeated
     #[arg(long, value_name = "PHI", required = true)]
     pub(crate) phi: Vec<String>,
+
+    /// A column that labelling depends on besides the class: `hospital:North=8` multiplies the odds of a label where the
+    /// hospital is North by 8, `age=2` multiplies them by 2 per standard deviation of age; may be repeated
+    #[arg(long, value_name = "COLUMN[:VALUE]=FACTOR")]
+    pub(crate) odds: Vec<String>,
 
     /// Where to write the masked table, in the format of the input
     #[arg(long, short, value_name = "FILE")]

@@ -5,9 +5,11 @@ use crate::args::{Format, SimulateArgs};
 use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
+use mnar::covariates::CovariateValues;
 use mnar_report::{TextTable, number};
 use mnar_run::PerClass;
 use serde::Serialize;
+use std::path::Path;
 
 #[derive(Serialize)]
 struct SimulateOutput {
@@ -18,6 +20,8 @@ struct SimulateOutput {
     labelled_per_class: Vec<usize>,
     rows_per_class: Vec<usize>,
     phi: Phi,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    odds: Vec<String>,
     seed: u64,
     output: String,
 }
@@ -28,7 +32,13 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         bail!("{}: column `{}` has no label to hide", args.table.display(), args.label);
     }
     let phi = Phi::new(PerClass::Items(args.phi).resolve("phi", labels.names())?)?;
-    let kept = mnar::simulate::mask(&labels, &phi, args.seed)?;
+    let kept = match args.odds.as_slice() {
+        [] => mnar::simulate::mask(&labels, &phi, args.seed)?,
+        odds => {
+            let log_odds = log_odds(&args.table, odds, &args.missing, labels.len())?;
+            mnar::simulate::mask_by_columns(&labels, &phi, &log_odds, args.seed)?
+        }
+    };
     mnar_data::mask_labels(&args.table, &args.output, &args.label, &args.missing, args.keep_truth.as_deref(), &kept)?;
     let mut left = vec![0; labels.n_classes()];
     for (i, class) in labels.labelled() {
@@ -42,6 +52,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         rows_per_class: labels.counts().to_vec(),
         labelled_per_class: left,
         phi,
+        odds: args.odds,
         seed: args.seed,
         output: args.output.display().to_string(),
     };
@@ -50,6 +61,63 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         Format::Text => output::print(&text(&result))?,
     }
     Ok(Outcome::Done)
+}
+
+/// The logarithm of every row's factor.
+fn log_odds(table: &Path, odds: &[String], missing: &[String], rows: usize) -> Result<Vec<f64>> {
+    let mut total = vec![0.0; rows];
+    for word in odds {
+        let parsed = word.rsplit_once('=').and_then(|(of, factor)| Some((of, factor.trim().parse::<f64>().ok()?)));
+        let Some((of, factor)) = parsed.filter(|(_, factor)| *factor > 0.0 && factor.is_finite()) else {
+            bail!("--odds {word}: expected COLUMN=FACTOR or COLUMN:VALUE=FACTOR with a positive factor, such as age=2 or hospital:North=8");
+        };
+        let (column, value) = match of.split_once(':') {
+            Some((column, value)) => (column.trim(), Some(value.trim())),
+            None => (of.trim(), None),
+        };
+        let columns = mnar_data::read_columns(table, &[column.to_owned()], missing)?;
+        let Some(column) = columns.column(column) else {
+            bail!("--odds {word}: a list of numbers cannot be given odds");
+        };
+        match (column.covariate().values, value) {
+            (CovariateValues::Numeric(values), None) => {
+                let present: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+                let mean = present.iter().sum::<f64>() / present.len().max(1) as f64;
+                let squares: f64 = present.iter().map(|value| (value - mean).powi(2)).sum();
+                let sd = (squares / present.len().max(1) as f64).sqrt();
+                for (total, value) in total.iter_mut().zip(values) {
+                    if !value.is_nan() && sd > 0.0 {
+                        *total += factor.ln() * (value - mean) / sd;
+                    }
+                }
+            }
+            (CovariateValues::Numeric(values), Some(wanted)) => {
+                let Ok(wanted) = wanted.parse::<f64>() else {
+                    bail!("--odds {word}: the column holds numbers, and `{wanted}` is not one");
+                };
+                let hits = total.iter_mut().zip(values).filter(|(_, value)| *value == wanted);
+                hits.for_each(|(total, _)| *total += factor.ln());
+            }
+            (CovariateValues::Categorical { levels, codes }, Some(wanted)) => {
+                let Some(code) = levels.iter().position(|level| level == wanted) else {
+                    bail!("--odds {word}: there is no `{wanted}` in the column; it has {}", shown(&levels));
+                };
+                let hits = total.iter_mut().zip(codes).filter(|(_, of)| *of == Some(code as u32));
+                hits.for_each(|(total, _)| *total += factor.ln());
+            }
+            (CovariateValues::Categorical { levels, .. }, None) => {
+                let example = levels.first().map_or("", String::as_str);
+                bail!("--odds {word}: the column holds names; say which, such as {}:{example}={factor}", column.name);
+            }
+        }
+    }
+    Ok(total)
+}
+
+fn shown(levels: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let more = if levels.len() > SHOWN { ", ..." } else { "" };
+    levels.iter().take(SHOWN).map(|level| format!("`{level}`")).collect::<Vec<_>>().join(", ") + more
 }
 
 fn text(result: &SimulateOutput) -> String {

@@ -207,7 +207,7 @@ impl<'a> Candidates<'a> {
         let (tests, reference) = match &ran.scores {
             Some(observed) if !replicates.is_empty() => {
                 let scores = Scores { observed: observed.clone(), replicates };
-                (scores.check(&self.groups()), Reference::Refit)
+                (scores.check(&self.groups(), labels.n_labelled()), Reference::Refit)
             }
             _ => {
                 let uncertainty = uncertainty(posteriors);

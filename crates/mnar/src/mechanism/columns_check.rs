@@ -64,9 +64,13 @@ pub(crate) fn projected_scores(
 const RELATIVE_RANK: f64 = 1e-8;
 
 impl Scores {
-    /// One test per group of consecutive directions, whose sizes are given.
-    pub fn check(&self, groups: &[usize]) -> Vec<Direction> {
+    /// One test per group of consecutive directions, whose sizes are given. `labels` is the number of labelled rows that the
+    /// classifier learnt from: with few labels for many directions the spread is a little too small, as the residual
+    /// variance of a regression is, and is corrected in the same way.
+    pub fn check(&self, groups: &[usize], labels: usize) -> Vec<Direction> {
         let draws = self.replicates.len();
+        let directions = self.observed.len().min(labels / 3);
+        let small_sample = labels as f64 / (labels - directions).max(1) as f64;
         let mut start = 0;
         groups
             .iter()
@@ -82,7 +86,7 @@ impl Scores {
                     let off = DVector::from_fn(size, |j, _| scores[range.start + j] - mean[j]);
                     covariance += &off * off.transpose();
                 }
-                covariance /= (draws.max(2) - 1) as f64;
+                covariance *= small_sample / (draws.max(2) - 1) as f64;
                 let observed = DVector::from_column_slice(&self.observed[range]);
                 let (statistic, df) = quadratic_form(&observed, &covariance);
                 // The covariance is estimated from the replicates: Hotelling's T².
