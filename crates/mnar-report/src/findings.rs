@@ -1,6 +1,8 @@
 //! An estimate and a test as text for a terminal or a notebook.
 
-use crate::labelling::{DOUBTFUL, checked_text, columns_text, effects_text, in_doubt, left_out};
+use crate::labelling::{
+    DOUBTFUL, audit_text, checked_text, columns_text, effects_text, groups_text, in_doubt, left_out,
+};
 use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
 use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings};
@@ -63,7 +65,12 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     if let Some(check) = found.self_masking.as_ref().filter(|_| found.verdict.is_none()) {
         out.push_str(&format!("  check        {}\n", self_masking_line(check)));
     }
+    out.push_str(&audit_text(found));
+    if let Some(factor) = found.breakdown {
+        out.push_str(&format!("  robustness   {}\n", breakdown_line(factor)));
+    }
     out.push_str(&columns_text(found));
+    out.push_str(&groups_text(found));
     if let (Some(width), Some(needed)) = (settings.width, &found.labels_for_width) {
         out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
         let mut table = TextTable::new(&["class", "total labels", "total rows"]);
@@ -92,6 +99,14 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     out.push_str(&warning_lines(&found.warnings));
     out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
     printable_lines(&out)
+}
+
+/// How far the mechanism may depart from the class before the effect of the class is gone.
+pub(crate) fn breakdown_line(factor: f64) -> String {
+    let (odds, which) = if factor >= 1.0 { (factor, "easiest") } else { (1.0 / factor, "hardest") };
+    format!(
+        "the effect of the class would be gone if the odds of a label were {odds:.1} times as high for the {which} rows"
+    )
 }
 
 /// How the intervals were made.

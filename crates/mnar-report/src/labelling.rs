@@ -310,3 +310,59 @@ pub(crate) fn checked_text(verdict: &Verdict) -> String {
     out.push_str(&format!("\n{}\n", printable(&verdict.cannot_know)));
     out
 }
+
+/// Lines of the table of groups that are shown.
+const GROUP_LINES: usize = 40;
+
+/// Class shares and phi per group.
+pub(crate) fn groups_text(found: &Findings) -> String {
+    let (Some(by), Some(groups)) = (&found.by, &found.groups) else { return String::new() };
+    let mut table =
+        TextTable::new(&[&by.column, "rows", "class", "phi", "share", "95% interval", "pooled", "95% interval"]);
+    let lines = groups.len() * found.about.classes.len();
+    for (line, (group, k)) in
+        groups.iter().flat_map(|group| (0..found.about.classes.len()).map(move |k| (group, k))).enumerate()
+    {
+        if line >= GROUP_LINES {
+            break;
+        }
+        let at =
+            |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
+        let first = k == 0;
+        table.row(vec![
+            if first { group.group.clone() } else { String::new() },
+            if first { group.n.to_string() } else { String::new() },
+            found.about.classes[k].clone(),
+            group.phi[k].map_or("-".to_owned(), number),
+            number(group.prevalence[k]),
+            at(&group.prevalence_ci95),
+            group.prevalence_pooled.as_ref().map_or("-".to_owned(), |pooled| number(pooled[k])),
+            at(&group.prevalence_pooled_ci95),
+        ]);
+    }
+    let mut out = format!("\nBy {}:\n{}", by.column, table.render());
+    if lines > GROUP_LINES {
+        out.push_str(&format!("  and {} more lines; --format json has them all\n", lines - GROUP_LINES));
+    }
+    out.push_str(
+        "  (pooled: drawn towards the other groups, as far as the groups are alike; better for small groups)\n",
+    );
+    if let Some(test) = &by.homogeneity {
+        out.push_str(&format!(
+            "  same class shares in every group: {} (statistic {:.1} on {} degrees of freedom)\n",
+            crate::table::p_value(test.p_value),
+            test.statistic,
+            test.df
+        ));
+    }
+    out
+}
+
+/// What an audit adds.
+pub(crate) fn audit_text(found: &Findings) -> String {
+    let Some(audit) = &found.audit else { return String::new() };
+    format!(
+        "  audit        {} rows; the shares rest on them, helped by the predictions of all rows (weight {:.2})\n",
+        audit.rows, audit.reliance
+    )
+}

@@ -187,15 +187,15 @@ impl FitPlan {
                 Ok(table.covariates()?)
             }
             (Inputs::Table(table), Given::Columns(names)) => {
-                let asked = table.columns().iter().filter(|column| {
-                    names.contains(&column.name) || self.options.by.as_ref() == Some(&column.name)
-                });
+                let asked = table
+                    .columns()
+                    .iter()
+                    .filter(|column| names.contains(&column.name) || self.options.by.as_ref() == Some(&column.name));
                 Ok(Covariates::new(asked.map(FeatureColumn::covariate).collect())?)
             }
-            (Inputs::Images(_), _) if self.options.by.is_some() => Err(RunError::options(
-                "images have no columns to group by",
-                [Remedy::unset("by")],
-            )),
+            (Inputs::Images(_), _) if self.options.by.is_some() => {
+                Err(RunError::options("images have no columns to group by", [Remedy::unset("by")]))
+            }
             (Inputs::Images(_), Given::Columns(_)) => Err(RunError::options(
                 "images have no columns that labelling could depend on",
                 [Remedy::unset("given")],

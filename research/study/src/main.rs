@@ -147,7 +147,9 @@ fn main() -> Result<()> {
     }
     if wanted(Study::Mechanisms) {
         write(&args, "mechanisms", MECHANISMS, |skipped| match &data {
-            Some(data) => mechanisms::study(data, count(200, 4), args.tables.as_deref(), args.causes.as_deref(), args.base),
+            Some(data) => {
+                mechanisms::study(data, count(200, 4), args.tables.as_deref(), args.causes.as_deref(), args.base)
+            }
             None => {
                 skip(skipped, "tables: no --data");
                 Ok(Vec::new())

@@ -172,7 +172,12 @@ fn setting(
 ) -> Result<Setting> {
     let drawn = run(&format!("{world}, {}, {question}", by.words()), base, draws, p_value)?;
     let rejected = Share::of(drawn.values.iter().map(|p| *p <= 0.05));
-    eprintln!("{world:24} {:16} {question:60} {} {}", by.words(), if null { "size " } else { "power" }, rejected.show());
+    eprintln!(
+        "{world:24} {:16} {question:60} {} {}",
+        by.words(),
+        if null { "size " } else { "power" },
+        rejected.show()
+    );
     let (world, labels_depend_on) = (world.to_owned(), by.words().to_owned());
     Ok(Setting { world, labels_depend_on, question, null, draws, failed: drawn.failed, rejected })
 }

@@ -69,7 +69,9 @@ fn log_odds(table: &Path, odds: &[String], missing: &[String], rows: usize) -> R
     for word in odds {
         let parsed = word.rsplit_once('=').and_then(|(of, factor)| Some((of, factor.trim().parse::<f64>().ok()?)));
         let Some((of, factor)) = parsed.filter(|(_, factor)| *factor > 0.0 && factor.is_finite()) else {
-            bail!("--odds {word}: expected COLUMN=FACTOR or COLUMN:VALUE=FACTOR with a positive factor, such as age=2 or hospital:North=8");
+            bail!(
+                "--odds {word}: expected COLUMN=FACTOR or COLUMN:VALUE=FACTOR with a positive factor, such as age=2 or hospital:North=8"
+            );
         };
         let (column, value) = match of.split_once(':') {
             Some((column, value)) => (column.trim(), Some(value.trim())),

@@ -11,7 +11,7 @@ use crate::diagnose::{
     identifiability, labels_for_width, reliability, sensitivity,
 };
 use crate::error::Error;
-use crate::estimate::{PhiEstimate, Stop};
+use crate::estimate::{LabelShift, PhiEstimate, Stop};
 use crate::labels::Labels;
 use crate::mechanism::Mechanism;
 use crate::nullable;
@@ -145,6 +145,10 @@ pub struct Findings {
     pub self_masking: Option<SelfMaskingCheck>,
     /// How phi and the shares would move if easy rows were labelled more readily.
     pub sensitivity: Option<Vec<SensitivityPoint>>,
+    /// The breakdown point: the odds factor, nearest to 1, at which the effect of the class would be gone if easy rows (above
+    /// 1) or hard rows (below 1) were labelled more readily; null if it is beyond 20, or was not asked for.
+    #[serde(default)]
+    pub breakdown: Option<f64>,
     /// How many labels would give intervals of the width asked for, class by class.
     pub labels_for_width: Option<Vec<Option<Needed>>>,
     /// The classifier on the labelled rows, where a description was asked for.
@@ -211,6 +215,7 @@ impl Findings {
             in_sample: None,
             self_masking: None,
             sensitivity: None,
+            breakdown: None,
             labels_for_width: None,
             classifier: None,
             renormalised: Renormalised::default(),
@@ -293,6 +298,12 @@ impl EstimateSettings {
             renormalised: raw.renormalised(),
             warnings,
         };
+        // Some fifty estimates: seconds at most.
+        let affordable = labels.len().saturating_mul(labels.n_classes()) <= 2_000_000;
+        let breakdown = match curve {
+            Some(_) if by_class && affordable => breakdown(&sample, &recipe.label_shift(), &estimate.phi),
+            _ => None,
+        };
         let audited = match evidence.audit {
             None => None,
             Some(audit) => {
@@ -319,6 +330,7 @@ impl EstimateSettings {
             row_phi,
             in_sample,
             self_masking,
+            breakdown,
             sensitivity: curve,
             classifier,
             features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
@@ -423,6 +435,7 @@ impl EstimateSettings {
             in_sample: None,
             self_masking: None,
             sensitivity: None,
+            breakdown: None,
             renormalised: off,
             features: None,
             classifier: None,
@@ -459,6 +472,33 @@ impl EstimateSettings {
             .collect::<Result<_, _>>()?;
         Ok(Some(needed))
     }
+}
+
+/// The odds factor nearest to 1 at which the classes that are labelled most and least are labelled alike.
+fn breakdown(sample: &Sample<'_>, estimator: &LabelShift, phi: &Phi) -> Option<f64> {
+    const FURTHEST: f64 = 20.0;
+    const STEPS: i32 = 24;
+    let order = |a: &usize, b: &usize| phi[*a].total_cmp(&phi[*b]);
+    let (most, least) = ((0..phi.len()).max_by(order)?, (0..phi.len()).min_by(order)?);
+    let mut found: Option<f64> = None;
+    for direction in [1.0, -1.0] {
+        let factor = |step: i32| (direction * FURTHEST.ln() * f64::from(step) / f64::from(STEPS)).exp();
+        let mut before = (phi[most] / phi[least]).ln();
+        for step in 1..=STEPS {
+            let Ok(curve) = sensitivity(sample, estimator, &[factor(step)]) else { break };
+            let now = (curve[0].phi[most] / curve[0].phi[least]).ln();
+            if now <= 0.0 {
+                // Between the last two factors, as far as the effect had gone.
+                let part = before / (before - now);
+                let at = factor(step - 1).ln() + part * (factor(step).ln() - factor(step - 1).ln());
+                let nearer = found.is_none_or(|other: f64| at.abs() < other.ln().abs());
+                found = if nearer { Some(at.exp()) } else { found };
+                break;
+            }
+            before = now;
+        }
+    }
+    found
 }
 
 /// p(y|x) ∝ s(y|x)/phi(y, z) of all rows.
