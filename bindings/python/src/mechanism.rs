@@ -109,15 +109,19 @@ impl Checked {
     }
 }
 
-/// Estimates phi: what `mnar estimate --format json` prints, the text for people, and the seconds it took.
+/// What [`estimate`] returns: JSON, text, seconds, and phi of every row where labelling depends on columns.
+type Estimated<'py> = (String, String, f64, Option<Bound<'py, PyArray2<f64>>>);
+
+/// Estimates phi: what `mnar estimate --format json` prints, the text for people, the seconds it took, and the probability that
+/// a row of each class is labelled for every row, where it depends on columns.
 #[pyfunction]
 #[pyo3(signature = (table, posterior, options))]
-pub(crate) fn estimate(
-    py: Python<'_>,
+pub(crate) fn estimate<'py>(
+    py: Python<'py>,
     table: Table<'_>,
     posterior: &str,
     options: &str,
-) -> PyResult<(String, String, f64)> {
+) -> PyResult<Estimated<'py>> {
     let (settings, kind): (EstimateSettings, PosteriorKind) =
         (settings(py, options)?, word(py, "posterior", posterior)?);
     let rows = table.rows(py)?;
@@ -130,7 +134,11 @@ pub(crate) fn estimate(
         Ok((found, text, seconds))
     })?;
     let (found, text, seconds) = found.map_err(|error| of_statistics(py, &error))?;
-    Ok((json(py, &found)?, text, seconds))
+    let row_phi = found.row_phi.as_ref().map(|rows| {
+        let rows: Vec<Vec<f64>> = rows.iter().map(|phi| phi.as_slice().to_vec()).collect();
+        PyArray2::from_vec2(py, &rows)
+    });
+    Ok((json(py, &found)?, text, seconds, row_phi.transpose()?))
 }
 
 /// Writes the report of an estimate, and returns it.

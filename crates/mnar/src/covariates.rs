@@ -1,6 +1,7 @@
 //! Columns that labelling may depend on besides the class: the hospital, the year, the age of the patient.
 
 use crate::error::Error;
+use crate::labels::Labels;
 use serde::{Deserialize, Serialize};
 
 /// Named columns of the same rows, each of numbers or of names.
@@ -157,6 +158,26 @@ impl Covariate {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the column tells exactly which rows are labelled: such a column was filled in with the label, and did not decide it.
+    pub fn separates(&self, labels: &Labels) -> bool {
+        let pure = |rows: &[usize]| {
+            let labelled = rows.iter().filter(|&&row| labels.is_labelled(row)).count();
+            labelled == 0 || labelled == rows.len()
+        };
+        if self.groups().iter().all(|group| pure(&group.rows)) {
+            return true;
+        }
+        let CovariateValues::Numeric(values) = &self.values else { return false };
+        let range = |wanted: bool| {
+            let of = values.iter().enumerate().filter(|(row, v)| !v.is_nan() && labels.is_labelled(*row) == wanted);
+            of.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, &v)| (low.min(v), high.max(v)))
+        };
+        let (with, without) = (range(true), range(false));
+        // Numbers on both sides, and not mixed; missing ones are a group of their own.
+        let missing: Vec<usize> = (0..values.len()).filter(|&row| values[row].is_nan()).collect();
+        pure(&missing) && with.0.is_finite() && without.0.is_finite() && (with.1 < without.0 || without.1 < with.0)
     }
 
     /// The rows of each name, or of each fifth of the numbers, and of missing values: what a labelling rate is shown for.
@@ -518,6 +539,18 @@ mod tests {
         let swapped = vec![Covariate::numeric("site", vec![1.0]), Covariate::numeric("age", vec![1.0])];
         assert!(read.terms(&Covariates::new(swapped).unwrap()).unwrap_err().to_string().contains("names are expected"));
         assert!(read.terms(&Covariates::default()).is_err());
+    }
+
+    #[test]
+    fn columns_that_come_with_the_label_are_recognised() {
+        let labels =
+            Labels::from_values((0..20).map(|i| (i < 8).then_some(if i % 2 == 0 { "a" } else { "b" }))).unwrap();
+        let dates = Covariate::numeric("labelled on", (0..20).map(|i| if i < 8 { 2020.0 } else { f64::NAN }).collect());
+        let row = Covariate::numeric("row", (0..20).map(f64::from).collect());
+        let age = Covariate::numeric("age", (0..20).map(|i| f64::from(i * 7 % 20)).collect());
+        assert!(dates.separates(&labels) && row.separates(&labels) && !age.separates(&labels));
+        let status = Covariate::categorical("status", (0..20).map(|i| Some(if i < 8 { "done" } else { "open" })));
+        assert!(status.separates(&labels));
     }
 
     #[test]

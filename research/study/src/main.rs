@@ -179,6 +179,12 @@ fn write<T: Serialize>(
     if let Some(draws) = args.draws {
         command.push_str(&format!(" --draws {draws}"));
     }
+    if let (Some(refits), "questions") = (args.refits, study) {
+        command.push_str(&format!(" --refits {refits}"));
+    }
+    if let (Some(tables), "mechanisms") = (&args.tables, study) {
+        command.push_str(&format!(" --tables {tables}"));
+    }
     if args.quick {
         command.push_str(" --quick");
     }

@@ -1,6 +1,9 @@
 //! The page that presents the results, made from the existing JSON files.
 
-use crate::{ACCURACY, COMMAND, COVERAGE, Results, SELF_MASKING, SIZE, accuracy, coverage, self_masking, size};
+use crate::{
+    ACCURACY, COMMAND, COVERAGE, MECHANISMS, QUESTIONS, Results, SELF_MASKING, SIZE, accuracy, coverage, mechanisms,
+    questions, self_masking, size,
+};
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -30,7 +33,100 @@ pub(crate) fn page(folder: &Path) -> Result<String> {
         heading(&mut page, "Self-masking check and in-sample check", &results);
         self_masking_table(&mut page, &results.settings);
     }
+    if let Some(results) = load::<questions::Setting>(folder, QUESTIONS)? {
+        heading(&mut page, "Three questions about who gets labelled", &results);
+        questions_table(&mut page, &results.settings);
+    }
+    if let Some(results) = load::<mechanisms::Setting>(folder, MECHANISMS)? {
+        heading(&mut page, "What decides who gets labelled", &results);
+        mechanisms_tables(&mut page, &results.settings);
+    }
     Ok(page)
+}
+
+fn questions_table(page: &mut String, settings: &[questions::Setting]) {
+    page.push_str(
+        "\nShare of draws with p at most 5%. Where the null hypothesis of a question is true, it must be between 3.5% and \
+         6.5%.\n\"Is the class enough\" refits the classifier in 200 replicates per draw and corrects for all columns.\n",
+    );
+    header(page, &["rows", "labels depend on", "question", "draws", "null hypothesis", "rejected", "target"]);
+    for setting in settings {
+        let target = match setting.null {
+            // Met if the binomial interval of the draws reaches into it.
+            true if setting.rejected.upper >= 0.035 && setting.rejected.lower <= 0.065 => "met",
+            true => "**missed**",
+            false => "",
+        };
+        row(
+            page,
+            &[
+                setting.world.clone(),
+                setting.labels_depend_on.clone(),
+                setting.question.clone(),
+                setting.rejected.of.to_string(),
+                if setting.null { "true" } else { "false" }.to_owned(),
+                setting.rejected.show(),
+                target.to_owned(),
+            ],
+        );
+        failures(page, "draws", &setting.failed);
+    }
+}
+
+fn mechanisms_tables(page: &mut String, settings: &[mechanisms::Setting]) {
+    page.push_str(
+        "\nReal tables whose labels are hidden by a mechanism that we chose, analysed with default settings. *Right*: the verdict is \
+         of the right\nkind. *Silent*: the interval of the most common class misses the truth and the verdict is not `unclear`. \
+         Errors are root mean\nsquared errors of the class shares: as printed, with the mechanism told which column decides, with the \
+         class alone, and of the labels.\n",
+    );
+    let mut tables: Vec<&str> = settings.iter().map(|setting| setting.table.as_str()).collect();
+    tables.dedup();
+    for table in tables {
+        let of: Vec<&mechanisms::Setting> = settings.iter().filter(|setting| setting.table == table).collect();
+        let Some(first) = of.first() else { continue };
+        page.push_str(&format!(
+            "\n### {table}\n\n{} rows per draw, {:.0} labels on average.\n",
+            first.rows, first.mean_labels
+        ));
+        header(
+            page,
+            &[
+                "labels depend on",
+                "right verdict",
+                "draws",
+                "right",
+                "class found not enough",
+                "shares covered",
+                "phi covered",
+                "silent",
+                "error",
+                "told",
+                "class alone",
+                "labels",
+            ],
+        );
+        for setting in of {
+            row(
+                page,
+                &[
+                    setting.labels_depend_on.clone(),
+                    setting.right.clone(),
+                    setting.verdict_right.of.to_string(),
+                    setting.verdict_right.show(),
+                    setting.class_not_enough.show(),
+                    setting.shares_covered.show(),
+                    setting.phi_covered.show(),
+                    setting.wrong_without_warning.show(),
+                    format!("{:.3}", setting.error),
+                    format!("{:.3}", setting.error_told),
+                    format!("{:.3}", setting.error_class_only),
+                    format!("{:.3}", setting.error_labelled),
+                ],
+            );
+            failures(page, "draws", &setting.failed);
+        }
+    }
 }
 
 fn load<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<Results<T>>> {

@@ -59,6 +59,8 @@ class LabelMechanism(BaseEstimator):
     classes_ : the classes, in the order of the columns.
     verdict_ : what decided who got labelled: "at-random", "by-class", "by-columns", "by-class-and-columns" or "unclear"; None
         where the posteriors cannot tell. ``found_["verdict"]`` has it in words.
+    row_phi_ : P(labelled | class, columns) of every row of `fit`, of shape (n_samples, n_classes); None where labelling depends
+        on the class alone.
     converged_ : whether the estimator converged.
     found_ : the complete result, as printed by ``mnar estimate --format json``.
 
@@ -163,7 +165,7 @@ class LabelMechanism(BaseEstimator):
     ) -> LabelMechanism:
         options = self._options()
         table = (array, labels.codes, labels.names, folds, columns or [], audited)
-        found, text, self._seconds = _native.estimate(table, str(self.posterior), options)
+        found, text, self._seconds, self.row_phi_ = _native.estimate(table, str(self.posterior), options)
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
         self._rows = (table, str(self.posterior), options)
@@ -181,9 +183,18 @@ class LabelMechanism(BaseEstimator):
         return self
 
     def weights(self, y: Any) -> NDArray[np.float64]:
-        """Row weights that make a loss over labelled rows unbiased: 1/phi of the label, and 0 for a missing label."""
+        """Row weights that make a loss over labelled rows unbiased: 1/phi of the label, and 0 for a missing label.
+
+        Where labelling depends on columns too, phi is that of the row, and `y` must hold the rows of `fit`.
+        """
         check_is_fitted(self)
         labels = _inputs.labels(y, self.classes_)
+        row_phi = self._of_rows(len(labels.codes))
+        if row_phi is not None:
+            seen = labels.codes >= 0
+            weights = np.zeros(len(labels.codes))
+            weights[seen] = 1.0 / row_phi[np.flatnonzero(seen), labels.codes[seen]]
+            return weights
         return _native.risk_weights(labels.codes, self.phi_.tolist())[0]
 
     def population_proba(self, proba: Any) -> NDArray[np.float64]:
@@ -215,14 +226,35 @@ class LabelMechanism(BaseEstimator):
         if array.shape[1] != len(self.classes_):
             raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
         calibration = self.found_["calibration"]
-        return _native.reweigh(
-            array,
-            self.posterior,
-            self.phi_.tolist(),
-            calibration["inverse_temperature"] if calibration else None,
-            calibration["biases"] if calibration else [],
-            unlabelled,
-        )
+        row_phi = self._of_rows(len(array))
+
+        def reweigh(phi: list[float], unlabelled: bool) -> NDArray[np.float64]:
+            return _native.reweigh(
+                array,
+                self.posterior,
+                phi,
+                calibration["inverse_temperature"] if calibration else None,
+                calibration["biases"] if calibration else [],
+                unlabelled,
+            )
+
+        if row_phi is None:
+            return reweigh(self.phi_.tolist(), unlabelled)
+        # With phi = 1 the calibrated posteriors stay as they are; every row is then divided by its own phi.
+        calibrated = reweigh([1.0] * len(self.classes_), False)
+        tilted = calibrated * ((1 - row_phi) / row_phi if unlabelled else 1 / row_phi)
+        with np.errstate(invalid="ignore"):
+            reweighed: NDArray[np.float64] = tilted / tilted.sum(axis=1, keepdims=True)
+        return reweighed
+
+    def _of_rows(self, rows: int) -> NDArray[np.float64] | None:
+        row_phi = self.row_phi_
+        if row_phi is not None and len(row_phi) != rows:
+            raise InputError(
+                f"labelling depends on columns, which are known for the {len(row_phi)} rows of `fit` only, and these are"
+                f" {rows} rows"
+            )
+        return row_phi
 
     def _options(self) -> str:
         def numbers(values: Any, name: str) -> list[float] | None:

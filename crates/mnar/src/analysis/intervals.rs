@@ -211,7 +211,8 @@ impl Intervals {
     pub(super) fn widen(&mut self, sample: &Sample<'_>, estimate: &PhiEstimate, poor: bool) -> Result<bool, Error> {
         let numbers = sample.labels().len().saturating_mul(sample.n_classes().pow(2));
         let (Some(phi), Some(shares)) = (&mut self.phi, &mut self.prevalence) else { return Ok(false) };
-        if numbers > AFFORDABLE {
+        // A second estimate, for which a table that large has no need unless its classes look alike.
+        if numbers > if poor { AFFORDABLE } else { AFFORDABLE / 20 } {
             return Ok(false);
         }
         let other = orthogonal_estimate(sample, &estimate.phi)?;

@@ -92,6 +92,9 @@ pub struct ColumnsCheck {
     pub columns: Vec<ColumnCheck>,
     /// Whether r relates to how sure the classifier is, as when easy rows are labelled first.
     pub easy_rows: ColumnCheck,
+    /// Columns that tell exactly which rows are labelled, as those do that are filled in with the label. They are not checked.
+    #[serde(default)]
+    pub separating: Vec<String>,
 }
 
 /// The effect of one column on the odds of being labelled.
@@ -164,15 +167,29 @@ pub(super) struct Candidates<'a> {
     columns: Vec<(usize, usize)>,
     directions: Vec<Vec<f64>>,
     pub(super) design: Design,
+    /// Columns that tell exactly which rows are labelled.
+    separating: Vec<String>,
 }
 
 impl<'a> Candidates<'a> {
     /// All columns but those that are given and those that cannot be checked (identifiers, columns that never vary).
-    pub(super) fn new(covariates: &'a Covariates, given: &[String]) -> Result<Self, Error> {
-        let design = Design::new(&covariates.select(given)?)?;
-        let (mut columns, mut directions) = (Vec::new(), Vec::new());
+    pub(super) fn new(covariates: &'a Covariates, given: &[String], labels: &Labels) -> Result<Self, Error> {
+        let asked = covariates.select(given)?;
+        if let Some(column) = asked.columns().iter().find(|column| column.separates(labels)) {
+            return Err(Error::UnusableCovariate {
+                name: column.name.clone(),
+                why: "it tells exactly which rows are labelled, as a column that is filled in with the label does; leave it out"
+                    .to_owned(),
+            });
+        }
+        let design = Design::new(&asked)?;
+        let (mut columns, mut directions, mut separating) = (Vec::new(), Vec::new(), Vec::new());
         for (position, column) in covariates.columns().iter().enumerate() {
             if given.contains(&column.name) || column.check().is_err() {
+                continue;
+            }
+            if column.separates(labels) {
+                separating.push(column.name.clone());
                 continue;
             }
             let of = column.directions();
@@ -181,7 +198,7 @@ impl<'a> Candidates<'a> {
                 directions.extend(of);
             }
         }
-        Ok(Self { covariates, columns, directions, design })
+        Ok(Self { covariates, columns, directions, design, separating })
     }
 
     /// The terms of the mechanism, then the directions.
@@ -235,7 +252,8 @@ impl<'a> Candidates<'a> {
         let easy_rows = entry(self.columns.len(), "how sure the classifier is".to_owned(), Vec::new());
         let p_value = holm.iter().copied().fold(1.0, f64::min);
         let given = self.design.column_names().to_vec();
-        Ok(Some(ColumnsCheck { given, reference, p_value, columns, easy_rows }))
+        let separating = self.separating.clone();
+        Ok(Some(ColumnsCheck { given, reference, p_value, columns, easy_rows, separating }))
     }
 
     /// The effects of the given columns, with intervals from the replicates of their coefficients or from the information.
@@ -394,6 +412,11 @@ impl Labelling {
             );
         }
         if let Some(check) = self.remaining() {
+            for column in &check.separating {
+                doubts.push(format!(
+                    "`{column}` tells exactly which rows are labelled; if it is filled in with the label, leave it out of the features"
+                ));
+            }
             for column in check.columns.iter().filter(|column| column.p_holm <= self.level) {
                 doubts.push(format!("labels also depend on `{}` ({})", column.column, p(column.p_holm)));
             }

@@ -30,8 +30,12 @@ pub(super) struct Searched {
 /// At most this many columns are taken into the mechanism without being asked for. Every one costs precision.
 const MOST_COLUMNS: usize = 3;
 
-/// Up to this many numbers are drawn by the permutations of one test; beyond that the chi-square limit is as good.
-const AFFORDABLE_DRAWS: usize = 400_000_000;
+/// Up to this many rows are drawn by the permutations of one test; where that leaves too few of them, the rows are many, and the
+/// chi-square limit is as good.
+const AFFORDABLE_ROWS: usize = 40_000_000;
+
+/// Fewer permutations than this are not worth drawing.
+const PRECISE: usize = 199;
 
 impl EstimateSettings {
     /// Estimates with the class alone, checks whether that is enough, takes in columns as asked or as needed, and makes
@@ -99,7 +103,10 @@ impl EstimateSettings {
         }
 
         let sample = Sample::new(raw, labels)?;
-        let affordable = (AFFORDABLE_DRAWS / labels.len().max(1)).clamp(1, self.permutations.max(1));
+        let affordable = match AFFORDABLE_ROWS / labels.len().max(1) {
+            few if few < PRECISE => 1,
+            draws => draws.min(self.permutations.max(1)),
+        };
         let chance = PermutationTest { permutations: affordable, seed: self.seed }.run(&sample, &evidence.plan)?;
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
@@ -135,7 +142,6 @@ impl EstimateSettings {
 
 /// With too few draws to be precise, the chi-square limit gives the p-value: the rows are many then.
 fn limit(result: TestResult) -> TestResult {
-    const PRECISE: usize = 199;
     match (result.draws < PRECISE, result.df) {
         (true, Some(df)) => TestResult { p_value: chi_square_p(result.statistic, df), draws: 0, ..result },
         _ => result,
@@ -164,7 +170,7 @@ struct Steps<'a> {
 impl<'a> Steps<'a> {
     fn run(&self, given: &[String]) -> Result<Step<'a>, Error> {
         let Self { settings, recipe, evidence, covariates, by, method, progress } = *self;
-        let candidates = Candidates::new(covariates, given)?;
+        let candidates = Candidates::new(covariates, given, evidence.labels)?;
         let columns = if covariates.is_empty() { GivenColumns::default() } else { candidates.given() };
         let columns = GivenColumns { by, ..columns };
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
