@@ -109,13 +109,18 @@ fn text_output_has_a_verdict_and_fits_the_terminal() {
         mnar(&["estimate", table.to_str().unwrap(), "--label", "y", "--sensitivity", "0.5,1,2", "--width", "0.05"]);
     let output = { output }.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("Class `b` is about "), "{text}");
+    assert!(text.starts_with("Labels depend on the class, or on something related to it"), "{text}");
+    assert!(text.contains("`b` is about ") && text.contains("What was checked:"), "{text}");
     assert!(text.contains("Labels needed") && text.contains("by a factor of"));
     let table_lines = text.lines().filter(|line| line.starts_with("  a ") || line.starts_with("  b "));
     assert!(
         table_lines.clone().count() >= 6 && table_lines.into_iter().all(|line| line.chars().count() <= 80),
         "{text}"
     );
+}
+
+fn result_of(table: &str) -> Value {
+    json(&["test", table, "--label", "y", "--format", "json"])
 }
 
 #[test]
@@ -136,7 +141,8 @@ fn the_test_rejects_and_says_so_by_its_exit_code() {
         assert!(result["p_value"].as_f64().unwrap() < 0.05, "{method}: {result}");
     }
     let text = String::from_utf8(mnar(&["test", table, "--label", "y"]).output().unwrap().stdout).unwrap();
-    assert!(text.starts_with("These labels are informative (p"), "{text}");
+    assert!(text.starts_with("Labels depend on the class, or on something related to it (p"), "{text}");
+    assert_eq!(result_of(table)["verdict"]["kind"], "by-class");
 }
 
 #[test]
@@ -359,7 +365,7 @@ fn the_demo_recovers_its_mechanism() {
         assert!(error < 0.05 && error < constant / 4.0, "{dataset}: {error} {constant}");
         assert!(result["p_value"].as_f64().unwrap() < 0.05, "{dataset}");
         let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-        assert!(page.contains("These labels are informative"));
+        assert!(page.contains("Labels depend on the class"));
     }
 }
 
@@ -432,4 +438,145 @@ fn a_closed_pipe_is_no_error() {
     let line = format!("'{}' report '{}' | true; echo ${{PIPESTATUS[0]}}", program.display(), run.display());
     let output = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A table of two classes and two sites, where the site alone decides who is labelled.
+fn sites(n: usize) -> String {
+    let mut text = "x1,x2,site,audit,y\n".to_owned();
+    let mut state = 7u64;
+    let mut uniform = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    for _ in 0..n {
+        let sick = uniform() < 0.35;
+        let x1 = uniform() + uniform() + uniform() + if sick { 1.0 } else { 0.0 };
+        let x2 = uniform() + uniform();
+        let north = uniform() < 0.2 + 0.15 * x1;
+        let labelled = uniform() < if north { 0.8 } else { 0.15 };
+        let audit = uniform() < 0.1;
+        let y = if labelled || audit { if sick { "sick" } else { "well" } } else { "" };
+        let site = if north { "North" } else { "South" };
+        text.push_str(&format!("{x1:.4},{x2:.4},{site},{},{y}\n", u8::from(audit)));
+    }
+    text
+}
+
+/// The column that decides is found, named and taken in; asked for, it gives the same; groups, audits and weights follow.
+#[test]
+fn columns_that_decide_are_found() {
+    let folder = folder();
+    let table = write(&folder, "clinic.csv", sites(1500));
+    let table = table.to_str().unwrap();
+    let features = ["--label", "y", "--features", "x1,x2,site", "--replicates", "40", "--format", "json"];
+    let found = json(&[&["estimate", table][..], &features].concat());
+    assert_eq!(found["labelling"]["given"][0], "site", "{found}");
+    let share = found["prevalence"][0].as_f64().unwrap();
+    assert!((share - 0.35).abs() < 0.12, "{share}");
+    assert_eq!(found["labelling"]["class_enough"]["reference"], "refit");
+    let asked = json(&[&["estimate", table][..], &features, &["--given", "site", "--by", "site"]].concat());
+    assert_eq!(asked["phi"], found["phi"]);
+    assert_eq!(asked["groups"].as_array().unwrap().len(), 2);
+    let none = json(&[&["estimate", table][..], &features, &["--given", "none"]].concat());
+    assert_eq!(none["verdict"]["kind"], "unclear");
+    let test = json(&[&["test", table][..], &features].concat());
+    assert_eq!(test["verdict"]["kind"], found["verdict"]["kind"]);
+    let audited = json(&[&["estimate", table][..], &features, &["--audit", "audit"]].concat());
+    let interval = &audited["prevalence_ci95"][0];
+    assert!(interval[0].as_f64().unwrap() < 0.35 && 0.35 < interval[1].as_f64().unwrap(), "{interval}");
+    let weights = folder.path().join("w.csv");
+    let arguments = [&["estimate", table][..], &features, &["--weights", weights.to_str().unwrap()]].concat();
+    json(&arguments);
+    let text = std::fs::read_to_string(&weights).unwrap();
+    let values: std::collections::BTreeSet<&str> =
+        text.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
+    // Two classes at two sites, and rows without a label.
+    assert_eq!(values.len(), 5, "{values:?}");
+}
+
+#[test]
+fn given_columns_that_cannot_be_used_are_named() {
+    let folder = folder();
+    let text = sites(300);
+    let mut wide = String::new();
+    for (i, line) in text.lines().enumerate() {
+        let extra = if i == 0 {
+            ",id,year,status".to_owned()
+        } else {
+            format!(",row{i},2020,{}", if line.ends_with(',') { "open" } else { "done" })
+        };
+        wide.push_str(&format!("{line}{extra}\n"));
+    }
+    let table = write(&folder, "wide.csv", wide);
+    let table = table.to_str().unwrap();
+    let base = ["estimate", table, "--label", "y", "--features", "x1,x2,site", "--interval", "information"];
+    for (given, expected) in [
+        ("hospital", "hospital"),
+        ("id", "id"),
+        ("year", "`year`"),
+        ("status", "exactly which rows are labelled"),
+        ("y", "the label"),
+        ("x1,x2,site", ""),
+    ] {
+        let output = mnar(&[&base[..], &["--given", given]].concat()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        if expected.is_empty() {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(text.contains("nothing in the data identifies the effect of the class"), "{text}{stderr}");
+        } else {
+            assert_eq!(output.status.code(), Some(2), "{given}");
+            assert!(stderr.contains(expected), "{given}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn labels_are_hidden_by_columns_too() {
+    let folder = folder();
+    let text: String = sites(1000)
+        .lines()
+        .map(|line| {
+            let line = line.trim_end_matches(',');
+            format!("{line}\n")
+        })
+        .filter(|line| line.ends_with("sick\n") || line.ends_with("well\n") || line.ends_with("y\n"))
+        .collect();
+    let table = write(&folder, "full.csv", text);
+    let masked = folder.path().join("masked.csv");
+    let arguments = [
+        "simulate",
+        table.to_str().unwrap(),
+        "--label",
+        "y",
+        "--phi",
+        "0.3,0.3",
+        "--odds",
+        "site:North=8",
+        "--odds",
+        "x2=1.5",
+        "-o",
+        masked.to_str().unwrap(),
+    ];
+    mnar(&arguments).assert().success();
+    let text = std::fs::read_to_string(&masked).unwrap();
+    let rate = |site: &str| {
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains(site)).collect();
+        rows.iter().filter(|line| !line.ends_with(',')).count() as f64 / rows.len() as f64
+    };
+    assert!(rate("North") > rate("South") + 0.3, "{} {}", rate("North"), rate("South"));
+    let wrong = mnar(&[
+        "simulate",
+        table.to_str().unwrap(),
+        "--label",
+        "y",
+        "--phi",
+        "0.3,0.3",
+        "--odds",
+        "site=3",
+        "-o",
+        "x.csv",
+    ]);
+    let output = { wrong }.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("site:North=3"));
 }

@@ -133,7 +133,7 @@ fn from_a_table_to_a_model_and_predictions() {
     std::fs::write(folder.path().join("clinic.csv"), clinic(1500, 1)).unwrap();
     let run = mnar(folder.path()).args(["fit", "clinic.csv", "--label", "diagnosis"]).args(QUICK).assert().success();
     let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("These labels are informative"), "{text}");
+    assert!(text.contains("The class decides who gets labelled"), "{text}");
     let run = folder.path().join("clinic-run");
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(run.join("report.json")).unwrap()).unwrap();
     assert_eq!(report["classes"], serde_json::json!(["healthy", "sick"]));

@@ -74,7 +74,9 @@ fn in_memory(
             AtomicFile::write_text(path, &report.to_html()?)?;
             // What is printed does not depend on whether there is a report.
             found.classifier = None;
-            found.sensitivity = found.sensitivity.filter(|_| !settings.sensitivity.is_empty());
+            if settings.sensitivity.is_empty() {
+                (found.sensitivity, found.breakdown) = (None, None);
+            }
             found
         }
     };

@@ -204,7 +204,7 @@ impl<'a> Candidates<'a> {
     /// The terms of the mechanism, then the directions.
     pub(super) fn given(&self) -> GivenColumns<'_> {
         let columns = self.design.columns().iter().chain(&self.directions).map(Vec::as_slice).collect();
-        GivenColumns { columns, terms: self.design.len(), by: None }
+        GivenColumns { columns, terms: self.design.len(), scored: true, by: None }
     }
 
     /// One group per column, and the classifier's uncertainty as the last.
@@ -368,6 +368,11 @@ pub(super) fn shadow(evidence: &Evidence<'_>, posteriors: &Posteriors, given: &C
 }
 
 impl Labelling {
+    /// Whether any column was looked at.
+    fn columns_checked(&self) -> bool {
+        self.class_enough.as_ref().is_some_and(|check| !check.columns.is_empty())
+    }
+
     /// Columns that the data show labelling to depend on.
     fn columns_matter(&self) -> bool {
         let rejected = |check: &ColumnCheck| check.p_holm <= self.level && self.given.contains(&check.column);
@@ -444,13 +449,21 @@ impl Labelling {
         let columns = self.effects.iter().map(rates_in_words).collect::<Vec<_>>().join("; ");
         let beyond = self.class_beyond_columns.as_ref().map_or(f64::NAN, |test| test.p_value);
         match kind {
-            VerdictKind::AtRandom => format!(
+            VerdictKind::AtRandom if self.columns_checked() => format!(
                 "No sign that anything decides who gets labelled but chance ({}): labelling depends neither on the class nor on a column that was looked at, as far as these data show.",
                 p(self.chance.p_value)
             ),
-            VerdictKind::ByClass => {
+            VerdictKind::AtRandom => format!(
+                "No sign that labels depend on the class ({}). Whether they depend on columns was not checked: there are none here.",
+                p(self.chance.p_value)
+            ),
+            VerdictKind::ByClass if self.columns_checked() => {
                 format!("The class decides who gets labelled: {contrast} ({}).", p(self.chance.p_value))
             }
+            VerdictKind::ByClass => format!(
+                "Labels depend on the class, or on something related to it ({}): if the class alone decides, {contrast}. Whether columns decide was not checked: there are none here.",
+                p(self.chance.p_value)
+            ),
             VerdictKind::ByColumns => format!(
                 "Columns decide who gets labelled: {columns}. Beyond them the class shows no effect ({}).",
                 p(beyond)
@@ -487,6 +500,10 @@ impl Labelling {
             let found: Vec<String> = found.map(|column| format!("{} ({})", column.column, p(column.p_holm))).collect();
             let looked_at = check.columns.len() + 1;
             checked.push(match found.as_slice() {
+                [] if check.columns.is_empty() => format!(
+                    "{what} No sign that labels depend on how sure the classifier is ({}); there are no columns to look at.",
+                    p(check.p_value)
+                ),
                 [] => format!(
                     "{what} Nothing else shows among {looked_at} things that were looked at (smallest corrected {}).",
                     p(check.p_value)
@@ -495,7 +512,7 @@ impl Labelling {
             });
         }
         if self.class_enough.is_none() {
-            checked.push("Is the class enough? Not checked: no columns were given.".to_owned());
+            checked.push("Is the class enough? Not checked: there are too many rows and classes.".to_owned());
         }
         if let Some(test) = &self.class_beyond_columns {
             checked.push(format!(

@@ -299,7 +299,7 @@ impl Recipe {
         let used = calibration.as_ref().map_or(posteriors, |(_, calibrated)| calibrated);
         let sample = Sample::new(used, labels)?.with_weights(weights)?;
         let (mut mechanism, mut scores) = (None, None);
-        if !given.is_empty() {
+        if given.scored {
             let uncertainty = uncertainty(used);
             let mut columns = given.columns.to_vec();
             columns.push(&uncertainty);
@@ -331,15 +331,13 @@ pub(super) struct GivenColumns<'a> {
     pub(super) columns: Vec<&'a [f64]>,
     /// The number of terms.
     pub(super) terms: usize,
+    /// Whether the mechanism is fitted and the directions scored, of which the classifier's uncertainty is always one.
+    pub(super) scored: bool,
     /// The groups that shares and phi are given for.
     pub(super) by: Option<&'a Groups>,
 }
 
 impl GivenColumns<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.columns.is_empty()
-    }
-
     pub(super) fn directions(&self) -> usize {
         self.columns.len() - self.terms
     }

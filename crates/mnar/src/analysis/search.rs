@@ -34,6 +34,9 @@ const MOST_COLUMNS: usize = 3;
 /// chi-square limit is as good.
 const AFFORDABLE_ROWS: usize = 40_000_000;
 
+/// Rows times squared classes up to which the class is checked without columns.
+const CHECKED: usize = 20_000_000;
+
 /// Fewer permutations than this are not worth drawing.
 const PRECISE: usize = 199;
 
@@ -71,7 +74,8 @@ impl EstimateSettings {
                 return Err(Error::UnknownCovariate { name: column.clone(), known: Vec::new() });
             }
         };
-        let steps = Steps { settings: self, recipe, evidence, covariates, by: by.as_ref(), method, progress };
+        let steps =
+            Steps { settings: self, recipe, evidence, covariates, by: by.as_ref(), method, questioned, progress };
         let mut step = steps.run(&[])?;
         if !questioned {
             let groups = step.groups(by.as_ref(), labels);
@@ -164,14 +168,19 @@ struct Steps<'a> {
     covariates: &'a Covariates,
     by: Option<&'a Groups>,
     method: IntervalMethod,
+    /// Whether it is asked what decided who got labelled.
+    questioned: bool,
     progress: &'a dyn Progress,
 }
 
 impl<'a> Steps<'a> {
     fn run(&self, given: &[String]) -> Result<Step<'a>, Error> {
-        let Self { settings, recipe, evidence, covariates, by, method, progress } = *self;
+        let Self { settings, recipe, evidence, covariates, by, method, questioned, progress } = *self;
         let candidates = Candidates::new(covariates, given, evidence.labels)?;
-        let columns = if covariates.is_empty() { GivenColumns::default() } else { candidates.given() };
+        // Without columns there is only the classifier's uncertainty to look at, which large tables do without.
+        let numbers = evidence.labels.len().saturating_mul(evidence.labels.n_classes().pow(2));
+        let scored = questioned && (!covariates.is_empty() || numbers <= CHECKED);
+        let columns = if scored { candidates.given() } else { GivenColumns::default() };
         let columns = GivenColumns { by, ..columns };
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let ran = recipe.run(raw, labels, None, &columns)?;
