@@ -475,7 +475,8 @@ fn columns_that_decide_are_found() {
     assert!((share - 0.35).abs() < 0.12, "{share}");
     assert_eq!(found["labelling"]["class_enough"]["reference"], "refit");
     let asked = json(&[&["estimate", table][..], &features, &["--given", "site", "--by", "site"]].concat());
-    assert_eq!(asked["phi"], found["phi"]);
+    assert_eq!(asked["labelling"]["given"], serde_json::json!(["site"]));
+    assert_eq!(asked["labelling"]["found_here"], false);
     assert_eq!(asked["groups"].as_array().unwrap().len(), 2);
     let none = json(&[&["estimate", table][..], &features, &["--given", "none"]].concat());
     assert_eq!(none["verdict"]["kind"], "unclear");

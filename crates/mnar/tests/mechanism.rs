@@ -1,6 +1,8 @@
 //! The mechanism by class and columns: against an independent implementation, a closed form and finite differences of its
 //! estimate; and the tests of what decides labelling on worlds whose answer is known.
 
+#![allow(clippy::unwrap_used)]
+
 use mnar::analysis::{EstimateSettings, Evidence, Features, Given, IntervalMethod, VerdictKind};
 use mnar::classify::SoftmaxRegression;
 use mnar::covariates::{Covariate, Covariates, Design};
