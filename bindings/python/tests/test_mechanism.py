@@ -112,7 +112,8 @@ def test_test_of_informative_labels(rows):
     proba, y = rows
     found = mcar_test(proba, y)
     assert found.pvalue < 0.001 and found.reject and found.method == "permutation" and found.df == 2
-    assert "informative" in found.summary() and "informative" in found._repr_html_()
+    assert "depend on the class" in found.summary() and "depend on the class" in found._repr_html_()
+    assert found.found["verdict"]["kind"] == "by-class"
     rng = np.random.default_rng(0)
     _, _, truth = masked()
     blind = np.where(rng.random(len(truth)) < 0.3, truth, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,12 +235,12 @@ def columns(table: Any, rows: int, what: str) -> list[tuple[str, Any]]:
     """Columns by name, as lists of numbers or of texts, from a table of pandas or polars, a named series, or a mapping."""
     if table is None:
         return []
-    if hasattr(table, "iloc") and hasattr(table, "columns") or hasattr(table, "get_columns"):
+    if hasattr(table, "columns"):
         items = [(str(name), table[name]) for name in table.columns]
-    elif hasattr(table, "keys"):
-        items = [(str(name), table[name]) for name in table.keys()]
     elif getattr(table, "name", None) is not None:
         items = [(str(table.name), table)]
+    elif isinstance(table, Mapping):
+        items = [(str(name), table[name]) for name in table]
     else:
         raise InputError(f"{what} needs names: give a table, a named series, or a dict of columns")
     return [(name, _column(values, rows, f"{what} `{name}`")) for name, values in items]
