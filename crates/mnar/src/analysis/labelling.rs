@@ -1,17 +1,20 @@
 //! What decided who got labelled: chance, the class, columns, or both. Three questions, three p-values, one verdict.
 
-use super::recipe::{GivenColumns, Ran, uncertainty};
+use super::recipe::{GivenColumns, Ran, SCORED_ROWS, uncertainty};
 use super::{AuditFindings, CONFIDENCE, Evidence};
 use crate::covariates::{Covariate, Covariates, Design};
 use crate::error::Error;
 use crate::estimate::normal_quantile;
 use crate::labels::Labels;
-use crate::mechanism::{Direction, MechanismEstimate, Reference, Scores, orthogonal_check};
+use crate::mechanism::{Direction, Mechanism, MechanismEstimate, Reference, Scores, orthogonal_check};
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
 use crate::rows::Sample;
 use crate::shares::ClassShares;
 use crate::test::TestResult;
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 /// The level at which the questions are answered.
@@ -220,20 +223,17 @@ impl<'a> Candidates<'a> {
         replicates: Vec<Vec<f64>>,
         posteriors: &Posteriors,
         labels: &Labels,
+        scored: bool,
     ) -> Result<Option<ColumnsCheck>, Error> {
-        let Some(fitted) = &ran.mechanism else { return Ok(None) };
+        if !scored {
+            return Ok(None);
+        }
         let (tests, reference) = match &ran.scores {
             Some(observed) if !replicates.is_empty() => {
                 let scores = Scores { observed: observed.clone(), replicates };
                 (scores.check(&self.groups(), labels.n_labelled()), Reference::Refit)
             }
-            _ => {
-                let uncertainty = uncertainty(posteriors);
-                let mut columns = self.given().columns;
-                columns.push(&uncertainty);
-                let sample = Sample::new(posteriors, labels)?.given(&columns)?;
-                (orthogonal_check(&sample, &fitted.mechanism, &self.groups())?, Reference::Orthogonal)
-            }
+            _ => (self.orthogonal(ran, posteriors, labels)?, Reference::Orthogonal),
         };
         let holm = holm(&tests.iter().map(|test| test.p_value).collect::<Vec<_>>());
         let entry = |position: usize, column: String, rates: Vec<LabellingRate>| {
@@ -255,6 +255,32 @@ impl<'a> Candidates<'a> {
         let given = self.design.column_names().to_vec();
         let separating = self.separating.clone();
         Ok(Some(ColumnsCheck { given, reference, p_value, columns, easy_rows, separating }))
+    }
+
+    /// The orthogonal check, of large tables on a sample of the rows.
+    fn orthogonal(&self, ran: &Ran, posteriors: &Posteriors, labels: &Labels) -> Result<Vec<Direction>, Error> {
+        let start = match &ran.mechanism {
+            Some(fitted) => fitted.mechanism.clone(),
+            None => Mechanism::of_classes(&ran.estimate.phi),
+        };
+        let columns = self.given().columns;
+        if labels.len() <= SCORED_ROWS {
+            let uncertainty = uncertainty(posteriors);
+            let columns: Vec<&[f64]> = columns.into_iter().chain([uncertainty.as_slice()]).collect();
+            let sample = Sample::new(posteriors, labels)?.given(&columns)?;
+            return orthogonal_check(&sample, &start, &self.groups());
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(labels.len() as u64);
+        let mut rows = rand::seq::index::sample(&mut rng, labels.len(), SCORED_ROWS).into_vec();
+        rows.sort_unstable();
+        let few = Array2::from_shape_fn((rows.len(), posteriors.n_classes()), |(i, k)| posteriors.column(k)[rows[i]]);
+        let posteriors = Posteriors::new(few, posteriors.kind())?;
+        let labels = Labels::new(rows.iter().map(|&row| labels.get(row)).collect(), labels.names().to_vec())?;
+        let mut picked: Vec<Vec<f64>> =
+            columns.iter().map(|column| rows.iter().map(|&row| column[row]).collect()).collect();
+        picked.push(uncertainty(&posteriors));
+        let columns: Vec<&[f64]> = picked.iter().map(Vec::as_slice).collect();
+        orthogonal_check(&Sample::new(&posteriors, &labels)?.given(&columns)?, &start, &self.groups())
     }
 
     /// The effects of the given columns, with intervals from the replicates of their coefficients or from the information.

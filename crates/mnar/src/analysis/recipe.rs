@@ -299,13 +299,16 @@ impl Recipe {
         let used = calibration.as_ref().map_or(posteriors, |(_, calibrated)| calibrated);
         let sample = Sample::new(used, labels)?.with_weights(weights)?;
         let (mut mechanism, mut scores) = (None, None);
-        if given.scored {
+        // Scores are for replicates, which large tables do without; there the check takes a sample of the rows.
+        if given.scored && (given.terms > 0 || labels.len() <= SCORED_ROWS) {
             let uncertainty = uncertainty(used);
             let mut columns = given.columns.to_vec();
             columns.push(&uncertainty);
             let sample = sample.given(&columns)?;
             let fitted = ClassAndColumns::default().estimate(&sample, given.terms)?;
-            scores = projected_scores(&sample, &fitted, given.directions() + 1)?;
+            if labels.len() <= SCORED_ROWS {
+                scores = projected_scores(&sample, &fitted, given.directions() + 1)?;
+            }
             mechanism = Some(fitted);
         }
         let estimate = match &mechanism {
@@ -323,6 +326,9 @@ impl Recipe {
         Ok(Ran { estimate, calibration, mechanism, scores, by_group })
     }
 }
+
+/// Tables with more rows are checked on a sample of so many rows, which is plenty.
+pub(super) const SCORED_ROWS: usize = 200_000;
 
 /// The terms of a mechanism, and the directions that are scored beside them.
 #[derive(Clone, Debug, Default)]

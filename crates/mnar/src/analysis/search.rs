@@ -193,7 +193,7 @@ impl<'a> Steps<'a> {
             _ => Vec::new(),
         };
         let used = ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
-        let check = candidates.check(&ran, scores, used, labels)?;
+        let check = candidates.check(&ran, scores, used, labels, scored)?;
         Ok(Step { candidates, ran, draws, check })
     }
 }

@@ -219,12 +219,8 @@ pub(crate) fn orthogonal_estimate(sample: &Sample<'_>, phi: &Phi) -> Result<Orth
     let k = phi.len();
     let labels = sample.labels();
     let n = labels.len() as f64;
-    let start = phi.iter().map(|phi| {
-        let phi = phi.clamp(1e-3, 0.99);
-        (phi / (1.0 - phi)).ln()
-    });
     let equations = Orthogonal { sample: *sample, k, d: 0 };
-    let (theta, jacobian) = equations.solve(&Mechanism { classes: start.collect(), terms: Vec::new() });
+    let (theta, jacobian) = equations.solve(&Mechanism::of_classes(phi));
     let svd = jacobian.svd(true, true);
     let negligible = 1e-10 * svd.singular_values.max();
     let inverse = svd.pseudo_inverse(negligible).map_err(|_| super::not_identified())?;

@@ -53,6 +53,15 @@ impl Mechanism {
             .collect()
     }
 
+    /// The mechanism by class alone, with phi kept away from its bounds.
+    pub(crate) fn of_classes(phi: &Phi) -> Self {
+        let logit = |phi: &f64| {
+            let phi = phi.clamp(1e-3, 0.99);
+            (phi / (1.0 - phi)).ln()
+        };
+        Self { classes: phi.iter().map(logit).collect(), terms: Vec::new() }
+    }
+
     fn parameters(&self) -> DVector<f64> {
         DVector::from_iterator(self.classes.len() + self.terms.len(), self.classes.iter().chain(&self.terms).copied())
     }
