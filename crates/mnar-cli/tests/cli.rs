@@ -486,7 +486,8 @@ fn columns_that_decide_are_found() {
     let interval = &audited["prevalence_ci95"][0];
     assert!(interval[0].as_f64().unwrap() < 0.35 && 0.35 < interval[1].as_f64().unwrap(), "{interval}");
     let weights = folder.path().join("w.csv");
-    let arguments = [&["estimate", table][..], &features, &["--weights", weights.to_str().unwrap()]].concat();
+    let by_row = ["--given", "site", "--weights", weights.to_str().unwrap()];
+    let arguments = [&["estimate", table][..], &features, &by_row].concat();
     json(&arguments);
     let text = std::fs::read_to_string(&weights).unwrap();
     let values: std::collections::BTreeSet<&str> =
