@@ -337,6 +337,12 @@ impl EstimateSettings {
             calibrated,
             ..self.assemble(&recipe, estimate, parts)?
         };
+        if let Some(rows) = &found.row_phi {
+            // Kish's formula with the weight of every labelled row.
+            let weights = labels.labelled().map(|(row, class)| 1.0 / rows[row][class.index()]);
+            let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+            found.effective_sample_size = sum * sum / squares;
+        }
         if let Some(audited) = audited {
             // A mechanism that the audit contradicts gives no weights by row.
             found.row_phi = found.row_phi.filter(|_| !audited.findings.contradicts);
