@@ -116,7 +116,9 @@ fn device(name: DeviceName) -> Result<Device> {
         DeviceName::Wgpu => device::wgpu()?,
     };
     // An unusable choice of kernels fails here, not after the data were read.
-    device::name(&device)?;
+    if let Some(name) = std::env::var_os("MNAR_KERNELS").filter(|name| !name.is_empty()) {
+        mnar_train::layers::select_cpu_kernels(&name.to_string_lossy())?;
+    }
     Ok(device)
 }
 
