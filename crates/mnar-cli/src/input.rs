@@ -38,6 +38,7 @@ impl Table {
         let mut options = ReadOptions {
             label: Some(args.label.clone()),
             missing: args.missing.clone(),
+            categorical: args.categorical.clone(),
             ignore: args.fold.iter().chain(&args.audit).cloned().collect(),
             ..Default::default()
         };

@@ -532,6 +532,37 @@ fn given_columns_that_cannot_be_used_are_named() {
     }
 }
 
+/// A hint of `estimate --features` can be pasted.
+#[test]
+fn a_column_of_features_can_be_read_as_names() {
+    let folder = folder();
+    let text: String = sites(400)
+        .lines()
+        .enumerate()
+        .map(|(i, line)| {
+            format!(
+                "{},{line}\n",
+                if i == 0 {
+                    "code".to_owned()
+                } else if i == 9 {
+                    "?x".to_owned()
+                } else {
+                    i.to_string()
+                }
+            )
+        })
+        .collect();
+    let table = write(&folder, "codes.csv", text);
+    let base =
+        ["estimate", table.to_str().unwrap(), "--label", "y", "--features", "x1,x2,code", "--interval", "information"];
+    let output = mnar(&base).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("hint: --categorical code"));
+    assert!(mnar(&[&base[..], &["--missing", "?x"]].concat()).output().unwrap().status.success());
+    let pasted = mnar(&[&base[..], &["--categorical", "code"]].concat()).output().unwrap();
+    assert!(!String::from_utf8_lossy(&pasted.stderr).contains("unexpected argument"));
+}
+
 #[test]
 fn labels_are_hidden_by_columns_too() {
     let folder = folder();

@@ -336,6 +336,12 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     std::fs::write(path.join("clinic.csv"), clinic(300, 1)).unwrap();
     std::fs::write(path.join("one.csv"), "x,y\n1,a\n2,a\n3,b\n4,\n5,a\n").unwrap();
     std::fs::write(path.join("constant.csv"), "x,y\n1,a\n1,b\n1,a\n1,b\n1,\n").unwrap();
+    let with_status = |(i, line): (usize, &str)| match i {
+        0 => format!("status,year,{line}\n"),
+        _ => format!("{},2020,{line}\n", if line.ends_with(',') { "open" } else { "done" }),
+    };
+    let status: String = clinic(300, 1).lines().enumerate().map(with_status).collect();
+    std::fs::write(path.join("status.csv"), status).unwrap();
     std::fs::write(path.join("bad.toml"), "epoch = 3\n").unwrap();
     std::fs::write(path.join("not.npz"), "no archive").unwrap();
     std::fs::create_dir(path.join("images")).unwrap();
@@ -355,6 +361,13 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "learning rate");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "holds no run to resume");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "this build has no cuda");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--given", "hospital"]), "`hospital`");
+    refused(
+        path,
+        &fit(&["status.csv", "--label", "diagnosis", "--given", "status"]),
+        "exactly which rows are labelled",
+    );
+    refused(path, &fit(&["status.csv", "--label", "diagnosis", "--by", "year"]), "`year`");
     refused(path, &fit(&["not.npz"]), "not.npz");
     refused(path, &fit(&["images"]), "1.png");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--out", "one.csv/run"]), "one.csv/run");

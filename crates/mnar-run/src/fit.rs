@@ -88,9 +88,9 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
     check_labels(&labels, &plan)?;
     check_row_names(row_names.as_ref(), labels.names())?;
+    let covariates = plan.covariates(&inputs, &labels)?;
     folder.create(&plan.options, request.resume)?;
 
-    let covariates = plan.covariates(&inputs)?;
     let examples = encoding.examples(inputs)?;
     let recorder = Recorder::new(folder.path(), progress);
     let run = Run {

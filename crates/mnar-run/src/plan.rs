@@ -180,28 +180,36 @@ impl FitPlan {
         .for_report(PosteriorKind::Labelled)
     }
 
-    /// The columns that labelling may depend on: all features of a table, unless there are too many numbers to check them.
-    pub fn covariates(&self, inputs: &Inputs) -> Result<Covariates, RunError> {
-        match (inputs, &self.given) {
-            (Inputs::Table(table), _) if table.len().saturating_mul(table.columns().len()) <= CHECKED_NUMBERS => {
-                Ok(table.covariates()?)
+    /// The columns that labelling may depend on: all features of a table or, where that would be too many numbers to check, those
+    /// asked for. Columns that were asked for and cannot be used are refused here.
+    pub fn covariates(&self, inputs: &Inputs, labels: &Labels) -> Result<Covariates, RunError> {
+        let given: &[String] = match &self.given {
+            Given::Columns(names) => names,
+            Given::Auto | Given::None => &[],
+        };
+        let by = self.options.by.as_ref();
+        let table = match inputs {
+            Inputs::Table(table) => table,
+            Inputs::Images(_) if by.is_some() => {
+                return Err(RunError::options("images have no columns to group by", [Remedy::unset("by")]));
             }
-            (Inputs::Table(table), Given::Columns(names)) => {
-                let asked = table
-                    .columns()
-                    .iter()
-                    .filter(|column| names.contains(&column.name) || self.options.by.as_ref() == Some(&column.name));
-                Ok(Covariates::new(asked.map(FeatureColumn::covariate).collect())?)
+            Inputs::Images(_) if !given.is_empty() => {
+                return Err(RunError::options(
+                    "images have no columns that labelling could depend on",
+                    [Remedy::unset("given")],
+                ));
             }
-            (Inputs::Images(_), _) if self.options.by.is_some() => {
-                Err(RunError::options("images have no columns to group by", [Remedy::unset("by")]))
-            }
-            (Inputs::Images(_), Given::Columns(_)) => Err(RunError::options(
-                "images have no columns that labelling could depend on",
-                [Remedy::unset("given")],
-            )),
-            (Inputs::Table(_) | Inputs::Images(_), _) => Ok(Covariates::default()),
+            Inputs::Images(_) => return Ok(Covariates::default()),
+        };
+        let few = table.len().saturating_mul(table.columns().len()) <= CHECKED_NUMBERS;
+        let wanted = |column: &&FeatureColumn| few || given.contains(&column.name) || by == Some(&column.name);
+        let columns = table.columns().iter().filter(wanted).map(FeatureColumn::covariate).collect();
+        let covariates = Covariates::new(columns)?;
+        covariates.usable(given, labels)?;
+        if let Some(by) = by {
+            covariates.get(by)?.check()?;
         }
+        Ok(covariates)
     }
 
     /// How it is tested whether the labels are informative.

@@ -87,6 +87,20 @@ impl Covariates {
         })
     }
 
+    /// The columns of these names, if labelling can be taken to depend on all of them.
+    pub fn usable(&self, names: &[String], labels: &Labels) -> Result<Self, Error> {
+        let asked = self.select(names)?;
+        for column in asked.columns() {
+            column.check()?;
+            if column.separates(labels) {
+                return Err(column.unusable(
+                    "it tells exactly which rows are labelled, as a column that is filled in with the label does; leave it out",
+                ));
+            }
+        }
+        Ok(asked)
+    }
+
     /// The columns of these names, in this order.
     pub fn select(&self, names: &[String]) -> Result<Self, Error> {
         Self::new(names.iter().map(|name| self.get(name).cloned()).collect::<Result<_, _>>()?)

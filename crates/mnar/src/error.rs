@@ -172,7 +172,7 @@ pub enum Error {
     },
     /// A row that is said to be audited has no label.
     #[error(
-        "row {row} is marked as audited but has no label; an audit is made of rows whose label was requested at random and came"
+        "row {row} is marked as audited but has no label; audited rows are those whose label was requested at random, so each must have one"
     )]
     AuditWithoutLabel {
         /// The row, from 1.

@@ -50,7 +50,11 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) audit: Option<String>,
 
-    /// Another label value that means missing, such as NA; may be repeated
+    /// A feature that holds names although it looks like numbers; may be repeated
+    #[arg(long, value_name = "COLUMN", requires = "features")]
+    pub(crate) categorical: Vec<String>,
+
+    /// Another value that means missing, such as NA; may be repeated
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 

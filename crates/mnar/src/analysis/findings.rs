@@ -1,9 +1,10 @@
 //! Everything that is said about a mechanism, in one record.
 
 use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
-use super::labelling::{Circumstances, Labelling, Verdict as LabellingVerdict};
+use super::labelling::Labelling;
 use super::recipe::{EstimateSettings, Ran, Recipe};
 use super::search::Searched;
+use super::verdict::{Circumstances, Verdict as LabellingVerdict};
 use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{

@@ -32,6 +32,7 @@ mod intervals;
 mod labelling;
 mod recipe;
 mod search;
+mod verdict;
 
 pub use audit::{Audit, AuditFindings};
 pub use evidence::{Evidence, Features, ScoredBy};
@@ -39,11 +40,9 @@ pub use findings::{About, ClassifierFindings, Findings};
 pub use groups::{ByGroup, GroupFindings, Homogeneity};
 pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
 pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
-pub use labelling::{
-    ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect, Verdict,
-    VerdictKind,
-};
+pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect};
 pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
+pub use verdict::{Verdict, VerdictKind};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.
 const SINGLE_PRECISION: f64 = 1e-5;

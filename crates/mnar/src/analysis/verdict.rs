@@ -1,0 +1,276 @@
+//! The verdict on who got labelled, and its words.
+
+use super::AuditFindings;
+use super::labelling::{ColumnCheck, ColumnEffect, ColumnsCheck, Labelling, LabellingRate};
+use crate::mechanism::Reference;
+use crate::phi::Phi;
+use serde::{Deserialize, Serialize};
+
+/// The kind of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// Nothing that was looked at shows how labels were chosen: as if by chance.
+    AtRandom,
+    /// The class decides, and nothing shows that more does.
+    ByClass,
+    /// Columns decide, and nothing shows that the class matters beyond them.
+    ByColumns,
+    /// Both the class and columns decide.
+    ByClassAndColumns,
+    /// The data contradict every mechanism that was tried, or cannot tell.
+    Unclear,
+}
+
+/// What decided who got labelled, in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The kind.
+    pub kind: VerdictKind,
+    /// The answer in one or two sentences, effects first.
+    pub headline: String,
+    /// What was checked and found.
+    pub checked: Vec<String>,
+    /// What no data of this kind can show.
+    pub cannot_know: String,
+}
+
+impl Labelling {
+    /// The level at which labels count as depending on the classifier's certainty. Without a refit it is far stricter: where
+    /// labels of some class weigh much, the scores along it are skewed (in 60 draws of three classes with phi of 0.6 to 0.1, 10% at
+    /// the 5% level), and the check by predicted class looks at the same thing.
+    fn easy_rows_level(&self, check: &ColumnsCheck) -> f64 {
+        match check.reference {
+            Reference::Refit => self.level,
+            Reference::Orthogonal => DOUBT / 10.0,
+        }
+    }
+
+    /// Whether any column was looked at.
+    fn columns_checked(&self) -> bool {
+        self.class_enough.as_ref().is_some_and(|check| !check.columns.is_empty())
+    }
+
+    /// Columns that the data show labelling to depend on.
+    fn columns_matter(&self) -> bool {
+        let rejected = |check: &ColumnCheck| check.p_holm <= self.level && self.given.contains(&check.column);
+        self.found_here || self.class_enough.as_ref().is_some_and(|check| check.columns.iter().any(rejected))
+    }
+
+    /// The check of the mechanism that the estimate rests on.
+    pub fn remaining(&self) -> Option<&ColumnsCheck> {
+        if self.given.is_empty() { self.class_enough.as_ref() } else { self.class_and_columns_enough.as_ref() }
+    }
+
+    /// The verdict.
+    pub(super) fn verdict(&self, about: &Circumstances<'_>) -> Verdict {
+        let class_matters = match &self.class_beyond_columns {
+            Some(test) => test.p_value <= self.level,
+            None => self.chance.p_value <= self.level,
+        };
+        let columns_matter = self.columns_matter();
+        let doubts = self.doubts(about);
+        let kind = match (class_matters, columns_matter) {
+            _ if !doubts.is_empty() => VerdictKind::Unclear,
+            (true, true) => VerdictKind::ByClassAndColumns,
+            (true, false) => VerdictKind::ByClass,
+            (false, true) => VerdictKind::ByColumns,
+            (false, false) => VerdictKind::AtRandom,
+        };
+        Verdict {
+            kind,
+            headline: self.headline(kind, about, &doubts),
+            checked: self.checked(about),
+            cannot_know: "Columns that are not in the data may decide as well; nothing here can show that.".to_owned(),
+        }
+    }
+
+    /// What contradicts the mechanism that the estimate rests on.
+    fn doubts(&self, about: &Circumstances<'_>) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !about.identified {
+            doubts.push(
+                "once the given columns are taken into account, nothing in the features tells the classes apart, so nothing in the data identifies the effect of the class"
+                    .to_owned(),
+            );
+        }
+        if let Some(check) = self.remaining() {
+            for column in &check.separating {
+                doubts.push(format!(
+                    "`{column}` tells exactly which rows are labelled; if it is filled in with the label, leave it out of the features"
+                ));
+            }
+            for column in check.columns.iter().filter(|column| column.p_holm <= self.level) {
+                doubts.push(format!("labels also depend on `{}` ({})", column.column, p(column.p_holm)));
+            }
+            if check.easy_rows.p_holm <= self.easy_rows_level(check) {
+                doubts.push(format!(
+                    "labels depend on how sure the classifier is of a row, as when easy rows are labelled first ({})",
+                    p(check.easy_rows.p_holm)
+                ));
+            }
+        }
+        if let Some(p_value) = about.self_masking.filter(|p_value| self.given.is_empty() && *p_value <= DOUBT) {
+            doubts.push(format!(
+                "unlabelled rows are not as hard to classify as labelled rows of the same classes ({})",
+                p(p_value)
+            ));
+        }
+        if let Some(audit) = about.audit.filter(|audit| audit.contradicts) {
+            doubts.push(format!("the audit of {} rows contradicts the mechanism ({})", audit.rows, p(audit.p_value)));
+        }
+        doubts
+    }
+
+    fn headline(&self, kind: VerdictKind, about: &Circumstances<'_>, doubts: &[String]) -> String {
+        let contrast = about.contrast();
+        let columns = self.effects.iter().map(rates_in_words).collect::<Vec<_>>().join("; ");
+        let beyond = self.class_beyond_columns.as_ref().map_or(f64::NAN, |test| test.p_value);
+        match kind {
+            VerdictKind::AtRandom if self.columns_checked() => format!(
+                "No sign that anything decides who gets labelled but chance ({}): labelling depends neither on the class nor on a column that was looked at, as far as these data show.",
+                p(self.chance.p_value)
+            ),
+            VerdictKind::AtRandom => format!(
+                "No sign that labels depend on the class ({}). Whether they depend on columns was not checked: there are none here.",
+                p(self.chance.p_value)
+            ),
+            VerdictKind::ByClass if self.columns_checked() => {
+                format!("The class decides who gets labelled: {contrast} ({}).", p(self.chance.p_value))
+            }
+            VerdictKind::ByClass => format!(
+                "Labels depend on the class, or on something related to it ({}): if the class alone decides, {contrast}. Whether columns decide was not checked: there are none here.",
+                p(self.chance.p_value)
+            ),
+            VerdictKind::ByColumns => format!(
+                "Columns decide who gets labelled: {columns}. Beyond them there is no sign of an effect of the class ({}).",
+                p(beyond)
+            ),
+            VerdictKind::ByClassAndColumns => format!(
+                "Both the class and columns decide who gets labelled: {contrast} ({} beyond the columns); {columns}.",
+                p(beyond)
+            ),
+            VerdictKind::Unclear => format!(
+                "It is unclear what decides who gets labelled: {}. {}",
+                doubts.join("; "),
+                match about.audit {
+                    None =>
+                        "The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it.",
+                    Some(_) => "The class shares below come from the audit and do not rest on any mechanism.",
+                }
+            ),
+        }
+    }
+
+    fn checked(&self, about: &Circumstances<'_>) -> Vec<String> {
+        let percent = 100.0 * self.level;
+        let mut checked = vec![format!(
+            "Is it chance? {} at the {percent:.0}% level ({}).",
+            if self.chance.p_value <= self.level { "Rejected" } else { "Not rejected" },
+            p(self.chance.p_value)
+        )];
+        for check in self.class_enough.iter().chain(&self.class_and_columns_enough) {
+            let what = match check.given.as_slice() {
+                [] => "Is the class enough?".to_owned(),
+                given => format!("Are the class and {} enough?", given.join(", ")),
+            };
+            let found = check.columns.iter().filter(|column| column.p_holm <= self.level);
+            let found = found.chain(Some(&check.easy_rows).filter(|rows| rows.p_holm <= self.easy_rows_level(check)));
+            let found: Vec<String> = found.map(|column| format!("{} ({})", column.column, p(column.p_holm))).collect();
+            let looked_at = check.columns.len() + 1;
+            checked.push(match found.as_slice() {
+                [] if check.columns.is_empty() => format!(
+                    "{what} No sign that labels depend on how sure the classifier is ({}); there are no columns to look at.",
+                    p(check.p_value)
+                ),
+                [] => format!(
+                    "{what} Nothing else shows among {looked_at} things that were looked at (smallest corrected {}).",
+                    p(check.p_value)
+                ),
+                found => format!("{what} No: labels also depend on {}.", found.join(", ")),
+            });
+        }
+        if self.class_enough.is_none() {
+            checked.push("Is the class enough? Not checked: there are too many rows and classes.".to_owned());
+        }
+        if let Some(test) = &self.class_beyond_columns {
+            checked.push(format!(
+                "Does the class matter beyond {}? {} ({}).",
+                self.given.join(", "),
+                if test.p_value <= self.level { "Yes" } else { "No sign of it" },
+                p(test.p_value)
+            ));
+        }
+        if let Some(p_value) = about.self_masking {
+            checked.push(format!(
+                "Are unlabelled rows as hard as labelled rows of their class? {}",
+                match p_value <= DOUBT {
+                    true => format!("No ({}).", p(p_value)),
+                    false => format!("No sign that they are not ({}).", p(p_value)),
+                }
+            ));
+        }
+        if let Some(audit) = about.audit {
+            checked.push(format!(
+                "Does the mechanism agree with the {} audited rows? {} ({}).",
+                audit.rows,
+                if audit.contradicts { "No" } else { "No sign that it does not" },
+                p(audit.p_value)
+            ));
+        }
+        checked
+    }
+}
+
+/// At or below this p-value the check by predicted class is taken as a sign of trouble: its size at 5% is 5.6% to 8.0%.
+const DOUBT: f64 = 0.01;
+
+/// What a verdict needs to know besides the three answers.
+pub(super) struct Circumstances<'a> {
+    pub(super) classes: &'a [String],
+    pub(super) phi: &'a Phi,
+    /// The p-value of the check that compares uncertainties within predicted classes.
+    pub(super) self_masking: Option<f64>,
+    /// Whether the effect of the class can be told from that of the columns.
+    pub(super) identified: bool,
+    /// What an audit says about the mechanism.
+    pub(super) audit: Option<&'a AuditFindings>,
+}
+
+impl Circumstances<'_> {
+    fn contrast(&self) -> String {
+        let order = |a: &usize, b: &usize| self.phi[*a].total_cmp(&self.phi[*b]);
+        let of = 0..self.phi.len();
+        let (Some(most), Some(least)) = (of.clone().max_by(order), of.min_by(order)) else { return String::new() };
+        format!(
+            "`{}` is about {:.1} times as likely to be labelled as `{}`",
+            self.classes[most],
+            self.phi[most] / self.phi[least],
+            self.classes[least]
+        )
+    }
+}
+
+/// "`site` (93% labelled in A, 20% in C)".
+fn rates_in_words(effect: &ColumnEffect) -> String {
+    let order = |a: &&LabellingRate, b: &&LabellingRate| a.rate.total_cmp(&b.rate);
+    let enough = || effect.rates.iter().filter(|rate| rate.rows >= 10 || effect.rates.len() <= 2);
+    match (enough().max_by(order), enough().min_by(order)) {
+        (Some(most), Some(least)) => format!(
+            "`{}` ({:.0}% labelled where it is {}, {:.0}% where it is {})",
+            effect.column,
+            100.0 * most.rate,
+            most.group,
+            100.0 * least.rate,
+            least.group
+        ),
+        _ => format!("`{}`", effect.column),
+    }
+}
+
+/// A p-value in words.
+fn p(value: f64) -> String {
+    if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
