@@ -1,16 +1,17 @@
 //! What an analysis starts from.
 
 use super::Audit;
-use crate::classify::Classifier;
+use crate::classify::{Classifier, Training};
 use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
 use crate::error::Error;
-use crate::labels::Labels;
+use crate::labels::{Class, Labels};
 use crate::posteriors::Posteriors;
 use crate::progress::{Progress, Stage};
 use crate::test::InSampleCheck;
 use ndarray::Array2;
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 /// Labels, the posteriors of the same rows, and how the posteriors came about.
 #[derive(Clone)]
@@ -152,5 +153,52 @@ impl Features<'_> {
     ) -> Result<Posteriors, Error> {
         let cross_fit = CrossFit { classifier: self.classifier, x: self.x, seed };
         Ok(cross_fit.run(labels, plan, weights, progress)?.posteriors)
+    }
+}
+
+/// Up to this many probabilities of refitted classifiers are kept: 160 MB.
+const KEPT: usize = 20_000_000;
+
+/// The posteriors of a bootstrap's refitted classifiers. They are kept where memory allows, because every step of the
+/// search for columns needs the same ones.
+pub(super) struct Refits<'a> {
+    features: Features<'a>,
+    labels: &'a Labels,
+    n_folds: usize,
+    seed: u64,
+    started: Option<Box<dyn Classifier<Array2<f64>>>>,
+    kept: Vec<OnceLock<Posteriors>>,
+}
+
+impl<'a> Refits<'a> {
+    /// None if there is no classifier to refit.
+    pub(super) fn new(evidence: &Evidence<'a>, replicates: usize, seed: u64) -> Result<Option<Self>, Error> {
+        let Some(features) = evidence.features else { return Ok(None) };
+        let labels = evidence.labels;
+        let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
+        let training = Training { rows: &rows, classes: &classes, n_classes: labels.n_classes(), weights: None };
+        let started = features.classifier.started(features.x, &training)?;
+        let numbers = labels.len().saturating_mul(labels.n_classes()).saturating_mul(replicates);
+        let kept = if numbers <= KEPT { replicates } else { 0 };
+        let kept = (0..kept).map(|_| OnceLock::new()).collect();
+        Ok(Some(Self { features, labels, n_folds: evidence.plan.n_folds(), seed, started, kept }))
+    }
+
+    /// The posteriors of a replicate, whose rows have these weights.
+    pub(super) fn posteriors(&self, weights: &[f64], replicate: u64) -> Result<Cow<'_, Posteriors>, Error> {
+        let kept = self.kept.get(replicate as usize);
+        if let Some(posteriors) = kept.and_then(OnceLock::get) {
+            return Ok(Cow::Borrowed(posteriors));
+        }
+        // New folds as well: their draw is part of what makes the estimate vary.
+        let seed = self.seed.wrapping_add((replicate + 1) << 20);
+        let plan = FoldPlan::for_labels(self.labels, self.n_folds, seed)?;
+        let classifier = self.started.as_deref().unwrap_or(self.features.classifier);
+        let features = Features { classifier, ..self.features };
+        let posteriors = features.posteriors(self.labels, &plan, Some(weights), seed, &())?;
+        Ok(match kept {
+            Some(kept) => Cow::Borrowed(kept.get_or_init(|| posteriors)),
+            None => Cow::Owned(posteriors),
+        })
     }
 }

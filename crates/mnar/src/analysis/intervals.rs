@@ -1,10 +1,10 @@
 //! Intervals of phi and of the class shares.
 
+use super::evidence::Refits;
 use super::groups::GroupMasses;
 use super::labelling::holm;
 use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
 use super::{EstimateSettings, Evidence};
-use crate::crossfit::FoldPlan;
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior, logit_interval, normal_quantile};
 use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, information_intervals, profile_interval};
@@ -17,6 +17,7 @@ use crate::shares::ClassShares;
 use crate::solver::Solver;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::borrow::Cow;
 
 /// The confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -254,6 +255,7 @@ pub(super) fn replicates(
     recipe: &Recipe,
     evidence: &Evidence<'_>,
     given: &GivenColumns<'_>,
+    refits: Option<&Refits<'_>>,
     progress: &dyn Progress,
 ) -> Result<Draws<Draw>, Error> {
     if settings.replicates < FEWEST_REPLICATES {
@@ -266,18 +268,11 @@ pub(super) fn replicates(
     let labels = evidence.labels;
     let bootstrap = Bootstrap { replicates: settings.replicates, seed: settings.seed };
     bootstrap.draw(labels.len(), progress, |weights, replicate| {
-        let refitted;
-        let posteriors = match &evidence.features {
-            None => evidence.posteriors.as_ref(),
-            Some(features) => {
-                // New folds as well: their draw is part of what makes the estimate vary.
-                let seed = settings.seed.wrapping_add((replicate + 1) << 20);
-                let plan = FoldPlan::for_labels(labels, evidence.plan.n_folds(), seed)?;
-                refitted = features.posteriors(labels, &plan, Some(weights), seed, &())?;
-                &refitted
-            }
+        let posteriors = match refits {
+            None => Cow::Borrowed(evidence.posteriors.as_ref()),
+            Some(refits) => refits.posteriors(weights, replicate)?,
         };
-        let ran = recipe.run(posteriors, labels, Some(weights), given)?;
+        let ran = recipe.run(&posteriors, labels, Some(weights), given)?;
         Ok(Draw {
             phi: ran.estimate.phi,
             prevalence: ran.estimate.prevalence,

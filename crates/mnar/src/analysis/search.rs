@@ -1,5 +1,6 @@
 //! From the class alone to the columns that labelling depends on besides it, step by step.
 
+use super::evidence::Refits;
 use super::groups::Groups;
 use super::intervals::{Draw, IntervalMethod, Intervals, replicates};
 use super::labelling::{Candidates, ClassOnly, Labelling, shadow};
@@ -74,11 +75,15 @@ impl EstimateSettings {
                 return Err(Error::UnknownCovariate { name: column.clone(), known: Vec::new() });
             }
         };
-        let steps =
-            Steps { settings: self, recipe, evidence, covariates, by: by.as_ref(), method, questioned, progress };
+        let refits = match method {
+            IntervalMethod::Bootstrap => Refits::new(evidence, self.replicates, self.seed)?,
+            _ => None,
+        };
+        let (by, refits) = (by.as_ref(), refits.as_ref());
+        let steps = Steps { settings: self, recipe, evidence, covariates, by, refits, method, questioned, progress };
         let mut step = steps.run(&[])?;
         if !questioned {
-            let groups = step.groups(by.as_ref(), labels);
+            let groups = step.groups(by, labels);
             let intervals = step.intervals(method, recipe, evidence)?;
             let ran = step.ran;
             return Ok(Searched { ran, intervals, labelling: None, groups, identified: true, row_phi: None });
@@ -138,7 +143,7 @@ impl EstimateSettings {
             effects,
             class_only,
         };
-        let groups = step.groups(by.as_ref(), labels);
+        let groups = step.groups(by, labels);
         let intervals = step.intervals(method, recipe, evidence)?;
         Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi })
     }
@@ -167,6 +172,7 @@ struct Steps<'a> {
     evidence: &'a Evidence<'a>,
     covariates: &'a Covariates,
     by: Option<&'a Groups>,
+    refits: Option<&'a Refits<'a>>,
     method: IntervalMethod,
     /// Whether it is asked what decided who got labelled.
     questioned: bool,
@@ -175,7 +181,7 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn run(&self, given: &[String]) -> Result<Step<'a>, Error> {
-        let Self { settings, recipe, evidence, covariates, by, method, questioned, progress } = *self;
+        let Self { settings, recipe, evidence, covariates, by, refits, method, questioned, progress } = *self;
         let candidates = Candidates::new(covariates, given, evidence.labels)?;
         // Without columns there is only the classifier's uncertainty to look at, which large tables do without.
         let numbers = evidence.labels.len().saturating_mul(evidence.labels.n_classes().pow(2));
@@ -185,7 +191,7 @@ impl<'a> Steps<'a> {
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let ran = recipe.run(raw, labels, None, &columns)?;
         let draws = match method {
-            IntervalMethod::Bootstrap => Some(replicates(settings, recipe, evidence, &columns, progress)?),
+            IntervalMethod::Bootstrap => Some(replicates(settings, recipe, evidence, &columns, refits, progress)?),
             _ => None,
         };
         let scores = match (&draws, &evidence.features) {

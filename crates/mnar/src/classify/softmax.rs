@@ -69,6 +69,40 @@ impl Classifier<Array2<f64>> for SoftmaxRegression {
         let rows = x.select(Axis(0), training.rows);
         Ok(Box::new(self.fit(rows.view(), training.classes, training.n_classes, training.weights)?))
     }
+
+    fn started(
+        &self,
+        x: &Array2<f64>,
+        training: &Training<'_>,
+    ) -> Result<Option<Box<dyn Classifier<Array2<f64>>>>, Error> {
+        let rows = x.select(Axis(0), training.rows);
+        let start = self.fit(rows.view(), training.classes, training.n_classes, training.weights)?;
+        Ok(Some(Box::new(Started { regression: *self, start })))
+    }
+}
+
+/// Softmax regression whose fits start from another one.
+struct Started {
+    regression: SoftmaxRegression,
+    start: FittedSoftmax,
+}
+
+impl Classifier<Array2<f64>> for Started {
+    fn name(&self) -> &str {
+        self.regression.name()
+    }
+
+    fn fit(
+        &self,
+        x: &Array2<f64>,
+        training: &Training<'_>,
+        _seed: u64,
+        _progress: &dyn Progress,
+    ) -> Result<Box<dyn Fitted<Array2<f64>>>, Error> {
+        let rows = x.select(Axis(0), training.rows);
+        let Training { classes, n_classes, weights, .. } = *training;
+        Ok(Box::new(self.regression.fit_from(rows.view(), classes, n_classes, weights, Some(&self.start))?))
+    }
 }
 
 impl Fitted<Array2<f64>> for FittedSoftmax {
@@ -77,8 +111,8 @@ impl Fitted<Array2<f64>> for FittedSoftmax {
     }
 }
 
-/// Up to this many parameters the Hessian is formed: 128² doubles are 128 KB.
-const DENSE_PARAMETERS: usize = 128;
+/// Up to this many unknowns the Hessian is formed: 128² doubles are 128 KB. With more, conjugate gradients are faster.
+const DENSE_UNKNOWNS: usize = 128;
 
 /// A point of the parameter space, or a direction in it.
 #[derive(Clone)]
@@ -146,7 +180,11 @@ impl SoftmaxRegression {
         }
         let problem = Problem { l2: self.l2, x, y, weights, total: counts.iter().sum() };
         let mut point = match start {
-            Some(start) => Point { w: start.weights.clone(), b: start.intercepts.clone() },
+            // At the optimum the weights sum to zero over the classes.
+            Some(start) => {
+                let mean = start.weights.sum_axis(Axis(1)) / n_classes as f64;
+                Point { w: &start.weights - &mean.insert_axis(Axis(1)), b: start.intercepts.clone() }
+            }
             None => {
                 // Intercepts at the log shares: the optimum without features.
                 let mut point = Point::zeros(x.ncols(), n_classes);
@@ -258,7 +296,8 @@ impl Problem<'_> {
     }
 
     fn newton_direction(&self, gradient: &Point, p: &Array2<f64>) -> Point {
-        if (gradient.w.nrows() + 1) * gradient.b.len() <= DENSE_PARAMETERS {
+        let classes = if gradient.b.len() == 2 { 1 } else { gradient.b.len() };
+        if (gradient.w.nrows() + 1) * classes <= DENSE_UNKNOWNS {
             self.dense_direction(gradient, p)
         } else {
             self.conjugate_gradients(gradient, p)
@@ -266,45 +305,64 @@ impl Problem<'_> {
     }
 
     /// Solves H d = −g with the whole Hessian: for a few parameters that is faster than multiplying by it.
+    ///
+    /// Two classes have half the unknowns: their gradients are opposite, because all weights sum to zero over the
+    /// classes, and so are the two halves (−u, u) of the direction, for which (2 X'DX + l2) u = −g with D = weight · p₀p₁.
     fn dense_direction(&self, gradient: &Point, p: &Array2<f64>) -> Point {
         let (d, k) = gradient.w.dim();
-        let m = (d + 1) * k;
-        let mut hessian = DMatrix::zeros(m, m);
-        let mut block = vec![0.0; k * k];
-        for (i, p) in p.as_slice().expect("row-major").chunks_exact(k).enumerate() {
-            let weight = self.weight(i);
+        let (m, halves) = (d + 1, k == 2);
+        let mut hessian = if halves {
+            2.0 * self.curvature(p, 1, 0).map(|value| -value)
+        } else {
+            let mut hessian = DMatrix::zeros(m * k, m * k);
+            // Only the lower triangle is filled, which is all that Cholesky reads.
             for a in 0..k {
-                for b in 0..k {
-                    block[a * k + b] = weight * (if a == b { p[a] } else { 0.0 } - p[a] * p[b]);
+                for b in 0..=a {
+                    hessian.view_mut((a * m, b * m), (m, m)).copy_from(&self.curvature(p, a, b));
                 }
             }
-            let feature = |j: usize| if j < d { self.x[[i, j]] } else { 1.0 };
-            for j in 0..=d {
-                for l in 0..=j {
-                    let product = feature(j) * feature(l);
-                    for b in 0..k {
-                        for a in 0..k {
-                            hessian[(j * k + a, l * k + b)] += product * block[a * k + b];
-                        }
-                    }
-                }
-            }
-        }
+            hessian
+        };
         // The constant shift of all intercepts is flat, and the gradient has no part along it: a hair of ridge.
         let ridge = 1e-10 * self.total;
-        for j in 0..m {
-            hessian[(j, j)] += if j < d * k { self.l2 } else { 0.0 } + ridge;
+        for j in 0..hessian.nrows() {
+            hessian[(j, j)] += if j % m < d { self.l2 } else { 0.0 } + ridge;
         }
-        let g = DVector::from_iterator(m, gradient.w.iter().chain(&gradient.b).copied());
-        // Only the lower triangle is filled, which is all that Cholesky reads.
+        let classes = if halves { 1..2 } else { 0..k };
+        let g = DVector::from_iterator(
+            m * classes.len(),
+            classes.flat_map(|a| gradient.w.column(a).into_iter().chain(Some(&gradient.b[a])).copied()),
+        );
         let Some(cholesky) = hessian.cholesky() else {
             return self.conjugate_gradients(gradient, p);
         };
         let step = -cholesky.solve(&g);
-        Point {
-            w: Array2::from_shape_fn((d, k), |(j, a)| step[j * k + a]),
-            b: Array1::from_shape_fn(k, |a| step[d * k + a]),
+        let at = |j: usize, a: usize| match (halves, a) {
+            (true, 0) => -step[j],
+            (true, _) => step[j],
+            (false, a) => step[a * m + j],
+        };
+        Point { w: Array2::from_shape_fn((d, k), |(j, a)| at(j, a)), b: Array1::from_shape_fn(k, |a| at(d, a)) }
+    }
+
+    /// The Hessian of the losses between the parameters of two classes, weights first and the intercept last.
+    fn curvature(&self, p: &Array2<f64>, a: usize, b: usize) -> DMatrix<f64> {
+        let d = self.x.ncols();
+        let mut scaled = self.x.to_owned();
+        let mut sums = (Array1::<f64>::zeros(d), 0.0);
+        for (i, mut row) in scaled.rows_mut().into_iter().enumerate() {
+            let value = self.weight(i) * p[[i, a]] * (if a == b { 1.0 } else { 0.0 } - p[[i, b]]);
+            row *= value;
+            sums.0 += &row;
+            sums.1 += value;
         }
+        let products = scaled.t().dot(&self.x);
+        DMatrix::from_fn(d + 1, d + 1, |j, l| match (j < d, l < d) {
+            (true, true) => products[[j, l]],
+            (true, false) => sums.0[j],
+            (false, true) => sums.0[l],
+            (false, false) => sums.1,
+        })
     }
 
     /// Solves H d = −g by conjugate gradients, as precisely as the distance to the optimum deserves.
