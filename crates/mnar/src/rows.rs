@@ -148,6 +148,11 @@ impl<'a> Sample<'a> {
         }
     }
 
+    /// How often row `i` counts.
+    pub(crate) fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[i])
+    }
+
     /// The same rows, each counted `weights[i]` times (zero leaves a row out).
     pub fn weighted(mut self, weights: &'a [f64]) -> Result<Self, Error> {
         if weights.len() != self.labels.len() {

@@ -235,6 +235,16 @@ impl Findings {
     }
 }
 
+/// The odds that a labelled row had of not being labelled; unlabelled rows count once.
+fn unlabelled_odds(labels: &Labels, phi: &[Phi]) -> Vec<f64> {
+    let mut odds = vec![1.0; labels.len()];
+    for (row, class) in labels.labelled() {
+        let phi = phi[row][class.index()];
+        odds[row] = (1.0 - phi) / phi;
+    }
+    odds
+}
+
 impl EstimateSettings {
     /// Estimates the mechanism, and checks all that can be checked.
     pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<Findings, Error> {
@@ -254,7 +264,9 @@ impl EstimateSettings {
         // misfit.
         let checked = raw.kind() == PosteriorKind::Labelled && matrices;
         let in_sample = if checked { in_sample_check(&raw_sample).ok() } else { None };
-        let self_masking = if checked { self_masking_check(&raw_sample).ok() } else { None };
+        let unlabelled_odds = row_phi.as_deref().map(|rows| unlabelled_odds(labels, rows));
+        let comparable = raw_sample.with_weights(unlabelled_odds.as_deref())?;
+        let self_masking = if checked { self_masking_check(&comparable).ok() } else { None };
         let mut warnings = Vec::new();
         if intervals.about.failed_replicates > 0 {
             warnings.push(format!(

@@ -15,9 +15,9 @@ use super::{Mechanism, MechanismEstimate};
 use crate::error::Error;
 use crate::phi::Phi;
 use crate::rows::{Rows, Sample};
+use crate::test::hotelling_p;
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 /// What the scores are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl Scores {
                 let observed = DVector::from_column_slice(&self.observed[range]);
                 let (statistic, df) = quadratic_form(&observed, &covariance);
                 // The covariance is estimated from the replicates: Hotelling's T².
-                Direction { statistic, df, p_value: hotelling_p(statistic, df, draws.saturating_sub(1)) }
+                Direction { statistic, df, p_value: hotelling_p(statistic, df, draws as f64 - 1.0) }
             })
             .collect()
     }
@@ -300,7 +300,7 @@ pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]
             let block = covariance.view((first, first), (size, size)).into_owned();
             first += size;
             let (statistic, df) = quadratic_form(&scores, &block);
-            Direction { statistic, df, p_value: hotelling_p(statistic, df, labels.n_labelled().saturating_sub(p)) }
+            Direction { statistic, df, p_value: hotelling_p(statistic, df, labels.n_labelled() as f64 - p as f64) }
         })
         .collect())
 }
@@ -321,14 +321,4 @@ fn quadratic_form(scores: &DVector<f64>, covariance: &DMatrix<f64>) -> (f64, usi
         }
     }
     (statistic, df)
-}
-
-/// P(T² ≥ statistic) where the covariance was estimated with `freedom` degrees of freedom.
-fn hotelling_p(statistic: f64, df: usize, freedom: usize) -> f64 {
-    if df == 0 || freedom <= df {
-        return 1.0;
-    }
-    let rest = (freedom - df + 1) as f64;
-    let f = statistic * rest / (df as f64 * freedom as f64);
-    FisherSnedecor::new(df as f64, rest).map_or(1.0, |distribution| distribution.sf(f))
 }

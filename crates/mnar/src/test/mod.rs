@@ -20,7 +20,7 @@ pub use profiled::ProfiledRatio;
 pub use self_masking::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
 
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ChiSquared, ContinuousCDF};
+use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 use std::borrow::Cow;
 
 /// The outcome of a test of MCAR.
@@ -53,6 +53,18 @@ pub fn chi_square_p(statistic: f64, df: usize) -> f64 {
         return 1.0;
     }
     ChiSquared::new(df as f64).expect("positive degrees of freedom").sf(statistic.max(0.0))
+}
+
+/// The tail of Hotelling's T²: a quadratic form in `df` directions whose covariance was estimated with this many degrees of
+/// freedom.
+pub(crate) fn hotelling_p(statistic: f64, df: usize, freedom: f64) -> f64 {
+    let rest = freedom - df as f64 + 1.0;
+    // NaN counts as too few.
+    if df == 0 || rest.is_nan() || rest <= 1.0 {
+        return 1.0;
+    }
+    let f = statistic.max(0.0) * rest / (df as f64 * freedom);
+    FisherSnedecor::new(df as f64, rest).map_or(1.0, |distribution| distribution.sf(f))
 }
 
 /// The p-value from a drawn reference: (1 + draws at least as large) / (1 + draws).

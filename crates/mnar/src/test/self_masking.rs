@@ -4,9 +4,13 @@
 //!
 //! With C and mu of the confusion-matrix estimator, w = C⁻¹mu, extra moments h and H_ek = mean over L of h_e 1[y=k],
 //! the misfit is R = mean_U h − H w. With B = H C⁻¹ a row contributes h − B s (unlabelled) or −w_y (h − B s)
-//! (labelled), so V = Var_U(h − B s)/n_u + Var_L(w_y (h − B s))/n_l, and R'V⁻¹R is chi-square.
+//! (labelled), so V = Var_U(h − B s)/n_u + Var_L(w_y (h − B s))/n_l, and R'V⁻¹R is Hotelling's T². A few
+//! hard rows can hold most of V, which is then imprecise: its degrees of freedom are (Σ f²)²/Σ f⁴ over the contributions f.
+//!
+//! Where labelling also depends on columns, labelled rows weighted by their odds of being unlabelled take the place of the
+//! labelled rows: within a class they have the columns of the unlabelled ones. The odds are taken as known.
 
-use super::chi_square_p;
+use super::hotelling_p;
 use crate::error::Error;
 use crate::posteriors::Posteriors;
 use crate::rows::{Rows, Sample};
@@ -48,7 +52,8 @@ pub struct InSampleCheck {
 /// of true self-masking at the 5% level on optdigits (450 labels, 10 classes) because the variances were too noisy.
 const MIN_GROUP: usize = 100;
 
-/// Tests self-masking with one extra moment per predicted class (its uncertainty); rare predicted classes are pooled.
+/// Tests self-masking with one extra moment per predicted class (its uncertainty); rare predicted classes are pooled. Rows
+/// count by the weights of the sample.
 pub fn self_masking_check(sample: &Sample<'_>) -> Result<SelfMaskingCheck, Error> {
     let (posteriors, labels) = (sample.posteriors(), sample.labels());
     let k = sample.n_classes();
@@ -72,7 +77,7 @@ pub fn self_masking_check(sample: &Sample<'_>) -> Result<SelfMaskingCheck, Error
     Ok(SelfMaskingCheck {
         statistic,
         df,
-        p_value: chi_square_p(statistic, df),
+        p_value: hotelling_p(statistic, df, misfit.freedom),
         excess_uncertainty: misfit.residual.sum(),
     })
 }
@@ -113,6 +118,8 @@ fn moments(
 struct Misfit {
     residual: DVector<f64>,
     covariance: DMatrix<f64>,
+    /// How many rows of equal influence would give variances as precise as these.
+    freedom: f64,
 }
 
 impl Misfit {
@@ -134,6 +141,7 @@ impl Misfit {
         let mu = DVector::from_iterator(k, tally.unlabelled_mass.iter().map(|mass| mass / n_u));
         let w = &inverse * mu;
 
+        let weight = |i: usize| sample.weight(i);
         let first = in_blocks(n, |rows| {
             let mut by_class = DMatrix::zeros(extra, k);
             let mut unlabelled = DVector::zeros(extra);
@@ -141,8 +149,8 @@ impl Misfit {
             for i in rows {
                 moments(posteriors, i, &h, &mut row, &mut values);
                 match labels.get(i) {
-                    Some(class) => by_class.column_mut(class.index()).axpy(1.0 / n_l, &values, 1.0),
-                    None => unlabelled.axpy(1.0 / n_u, &values, 1.0),
+                    Some(class) => by_class.column_mut(class.index()).axpy(weight(i) / n_l, &values, 1.0),
+                    None => unlabelled.axpy(weight(i) / n_u, &values, 1.0),
                 }
             }
             (by_class, unlabelled)
@@ -154,11 +162,13 @@ impl Misfit {
         let b = by_class * inverse;
         let second = in_blocks(n, |rows| {
             let mut covariance = DMatrix::zeros(extra, extra);
+            let mut fourth = DVector::zeros(extra);
             let mut means = [DVector::zeros(extra), DVector::zeros(extra)];
             let (mut row, mut influence) = (DVector::zeros(k), DVector::zeros(extra));
             for i in rows {
                 moments(posteriors, i, &h, &mut row, &mut influence);
                 influence.gemv(-1.0, &b, &row, 1.0);
+                influence *= weight(i);
                 let (side, size) = match labels.get(i) {
                     Some(class) => {
                         influence *= w[class.index()];
@@ -166,21 +176,27 @@ impl Misfit {
                     }
                     None => (1, n_u),
                 };
-                covariance.ger(1.0 / (size * size), &influence, &influence, 1.0);
-                means[side].axpy(1.0 / size, &influence, 1.0);
+                influence /= size;
+                covariance.ger(1.0, &influence, &influence, 1.0);
+                fourth += influence.map(|value| value.powi(4));
+                means[side] += &influence;
             }
-            (covariance, means)
+            (covariance, fourth, means)
         });
         let mut covariance = DMatrix::zeros(extra, extra);
+        let mut fourth: DVector<f64> = DVector::zeros(extra);
         let mut means = [DVector::zeros(extra), DVector::zeros(extra)];
-        for (part, [labelled, unlabelled]) in second {
+        for (part, powers, [labelled, unlabelled]) in second {
             covariance += part;
+            fourth += powers;
             means[0] += labelled;
             means[1] += unlabelled;
         }
+        let precise = (0..extra).filter(|&j| fourth[j] > 0.0).map(|j| covariance[(j, j)].powi(2) / fourth[j]);
+        let (count, sum) = precise.fold((0.0, 0.0), |(count, sum), rows| (count + 1.0, sum + rows));
         covariance -= &means[0] * means[0].transpose() / n_l;
         covariance -= &means[1] * means[1].transpose() / n_u;
-        Ok(Self { residual, covariance })
+        Ok(Self { residual, covariance, freedom: sum / count })
     }
 
     /// R'V⁺R over the directions that have variance, and their number.
