@@ -4,6 +4,7 @@
 //! `cargo run --release -p study -- all --data DIR`
 
 mod accuracy;
+mod audits;
 mod coverage;
 mod draws;
 mod fit;
@@ -38,7 +39,7 @@ struct Args {
     /// Number of draws per setting, instead of 1,000 (500 for self-masking; at most 200 for the bootstrap tests)
     #[arg(long)]
     draws: Option<usize>,
-    /// Tables of the study of mechanisms, separated by commas; all by default
+    /// Tables of the studies of mechanisms and audits, separated by commas
     #[arg(long)]
     tables: Option<String>,
     /// Mechanisms of the study of mechanisms by their position from 0, separated by commas; all by default
@@ -63,6 +64,7 @@ enum Study {
     Accuracy,
     SelfMasking,
     Mechanisms,
+    Audits,
     Questions,
     /// No study: only make the page again, from the existing files
     Page,
@@ -87,6 +89,7 @@ const ACCURACY: &str = "accuracy.json";
 const SELF_MASKING: &str = "self_masking.json";
 const QUESTIONS: &str = "questions.json";
 const MECHANISMS: &str = "mechanisms.json";
+const AUDITS: &str = "audits.json";
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -156,6 +159,15 @@ fn main() -> Result<()> {
             }
         })?;
     }
+    if wanted(Study::Audits) {
+        write(&args, "audits", AUDITS, |skipped| match &data {
+            Some(data) => audits::study(data, count(200, 4), args.tables.as_deref(), args.base),
+            None => {
+                skip(skipped, "tables: no --data");
+                Ok(Vec::new())
+            }
+        })?;
+    }
     let page = page::page(&args.out)?;
     write_file(&args.out.join("README.md"), page.as_bytes())
 }
@@ -182,7 +194,7 @@ fn write<T: Serialize>(
     if let (Some(refits), "questions") = (args.refits, study) {
         command.push_str(&format!(" --refits {refits}"));
     }
-    if let (Some(tables), "mechanisms") = (&args.tables, study) {
+    if let (Some(tables), "mechanisms" | "audits") = (&args.tables, study) {
         command.push_str(&format!(" --tables {tables}"));
     }
     if args.quick {

@@ -81,7 +81,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    const ALL: [(&'static str, Cause); 12] = [
+    pub(crate) const ALL: [(&'static str, Cause); 12] = [
         ("chance", Cause::Chance),
         ("the class", Cause::Class),
         ("the feature most related to the class", Cause::Feature { least: false, class: 0.0 }),
@@ -151,7 +151,7 @@ pub(crate) fn study(
 }
 
 /// Name, rows of a draw, share of labelled rows.
-const TABLES: [(&str, usize, f64); 5] = [
+pub(crate) const TABLES: [(&str, usize, f64); 5] = [
     ("pima", 700, 0.25),
     ("breast-cancer", 520, 0.35),
     ("spam", 1500, 0.25),

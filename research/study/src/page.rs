@@ -1,8 +1,8 @@
 //! The page that presents the results, made from the existing JSON files.
 
 use crate::{
-    ACCURACY, COMMAND, COVERAGE, MECHANISMS, QUESTIONS, Results, SELF_MASKING, SIZE, accuracy, coverage, mechanisms,
-    questions, self_masking, size,
+    ACCURACY, AUDITS, COMMAND, COVERAGE, MECHANISMS, QUESTIONS, Results, SELF_MASKING, SIZE, accuracy, audits,
+    coverage, mechanisms, questions, self_masking, size,
 };
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
@@ -40,6 +40,10 @@ pub(crate) fn page(folder: &Path) -> Result<String> {
     if let Some(results) = load::<mechanisms::Setting>(folder, MECHANISMS)? {
         heading(&mut page, "What decides who gets labelled", &results);
         mechanisms_tables(&mut page, &results.settings);
+    }
+    if let Some(results) = load::<audits::Setting>(folder, AUDITS)? {
+        heading(&mut page, "What an audit of 100 rows repairs", &results);
+        audits_table(&mut page, &results.settings);
     }
     Ok(page)
 }
@@ -127,6 +131,42 @@ fn mechanisms_tables(page: &mut String, settings: &[mechanisms::Setting]) {
         }
         of.iter().for_each(|setting| failures(page, "draws", &setting.failed));
     }
+}
+
+fn audits_table(page: &mut String, settings: &[audits::Setting]) {
+    page.push_str(
+        "\nThe mechanisms above and a hidden cause, with 100 rows drawn at random whose labels were requested. Errors are root mean \
+         squared\nerrors of the class shares: with the audit, of the mechanism without it, and of the audited rows by themselves.\n",
+    );
+    header(
+        page,
+        &[
+            "table",
+            "labels depend on",
+            "draws",
+            "shares covered",
+            "audit contradicts",
+            "error",
+            "mechanism alone",
+            "audited rows alone",
+        ],
+    );
+    for setting in settings {
+        row(
+            page,
+            &[
+                setting.table.clone(),
+                setting.labels_depend_on.clone(),
+                setting.draws.to_string(),
+                setting.shares_covered.show(),
+                setting.contradicted.show(),
+                format!("{:.3}", setting.error),
+                format!("{:.3}", setting.error_mechanism),
+                format!("{:.3}", setting.error_audited),
+            ],
+        );
+    }
+    settings.iter().for_each(|setting| failures(page, "draws", &setting.failed));
 }
 
 fn load<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<Results<T>>> {
