@@ -260,3 +260,56 @@ fn predictions_are_checked_without_a_refit() {
     assert!(check.columns[0].p_holm < 0.01, "{}", check.columns[0].p_holm);
     assert_eq!(found.verdict.unwrap().kind, VerdictKind::Unclear);
 }
+
+/// Two classes at ±`spread` with the posteriors of a classifier that knows them, among labels drawn with these phi.
+fn pair(spread: f64, share: f64, phi: [f64; 2]) -> (Posteriors, Labels) {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let odds = (share * phi[0] / ((1.0 - share) * phi[1])).ln();
+    let (mut rows, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..2000 {
+        let class = usize::from(rng.random::<f64>() >= share);
+        let noise: f64 = StandardNormal.sample(&mut rng);
+        let x = if class == 0 { spread } else { -spread } + noise;
+        let p = 1.0 / (1.0 + (-2.0 * spread * x - odds).exp());
+        rows.extend([p, 1.0 - p]);
+        labels.push((rng.random::<f64>() < phi[class]).then(|| Class::from(class)));
+    }
+    let p = Posteriors::new(Array2::from_shape_vec((2000, 2), rows).unwrap(), PosteriorKind::Labelled).unwrap();
+    (p, Labels::new(labels, ["u", "v"].map(String::from).to_vec()).unwrap())
+}
+
+fn of_pair((posteriors, labels): &(Posteriors, Labels), sensitivity: Vec<f64>) -> mnar::analysis::Findings {
+    let settings =
+        EstimateSettings { interval: IntervalMethod::Information, permutations: 19, sensitivity, ..Default::default() };
+    settings.run(&Evidence::predictions(posteriors, labels), &()).unwrap()
+}
+
+/// At the breakdown point the sensitivity curve says that the classes are labelled alike.
+#[test]
+fn at_the_breakdown_point_nothing_is_left_of_the_effect() {
+    let rows = pair(0.8, 0.2, [0.36, 0.3]);
+    let found = of_pair(&rows, vec![2.0]);
+    let (factor, first) = (found.breakdown.unwrap(), usize::from(found.phi[1] > found.phi[0]));
+    let ratio = |factor: f64| {
+        let phi = of_pair(&rows, vec![factor]).sensitivity.unwrap()[0].phi.clone();
+        phi[first] / phi[1 - first]
+    };
+    assert!((ratio(factor) - 1.0).abs() < 0.02, "{factor}: {}", ratio(factor));
+    assert!(ratio(factor.sqrt()) > 1.02, "{factor}: {}", ratio(factor.sqrt()));
+    // Classes that are told apart with certainty are labelled as the counts say, whatever the factor.
+    assert_eq!(of_pair(&pair(6.0, 0.5, [0.6, 0.3]), vec![2.0]).breakdown, None);
+}
+
+/// Classes that look alike: the intervals also cover what the labels say without the classifier's probabilities.
+#[test]
+fn intervals_are_widened_where_classes_look_alike() {
+    let widened = |spread: f64| {
+        let found = of_pair(&pair(spread, 0.5, [0.6, 0.3]), Vec::new());
+        let (low, high) = found.prevalence_ci95.as_ref().unwrap()[0];
+        (found.warnings.iter().any(|warning| warning.contains("widened")), low..high)
+    };
+    let (alike, interval) = widened(0.15);
+    assert!(alike && interval.contains(&0.5), "{interval:?}");
+    let (apart, interval) = widened(1.5);
+    assert!(!apart && interval.contains(&0.5) && interval.end - interval.start < 0.1, "{interval:?}");
+}
