@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 use rayon::prelude::*;
-use statrs::distribution::{ChiSquared, ContinuousCDF};
+use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 
 /// Settings of a bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,7 +114,7 @@ pub struct Draws<T> {
 }
 
 impl Replicates {
-    /// Intervals around `estimate` for phi: normal on the logit scale with the replicates' spread. Where replicates
+    /// Intervals around `estimate` for phi: Student's t on the logit scale with the replicates' spread. Where replicates
     /// pile up at the boundary phi = 1 there is no such shape, and their percentiles are given.
     pub fn phi_intervals(&self, estimate: &Phi, level: f64) -> Vec<(f64, f64)> {
         intervals(&columns(&self.phi, Phi::as_slice), estimate.as_slice(), level)
@@ -170,7 +170,6 @@ fn percentile_interval(mut values: Vec<f64>, level: f64) -> (f64, f64) {
 }
 
 fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
-    let z = normal_quantile(level);
     columns
         .iter()
         .zip(estimate)
@@ -181,12 +180,21 @@ fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f6
             let inside: Vec<f64> = values.iter().copied().filter(|value| *value < 1.0 && *value > 0.0).collect();
             // With a mass at 1 the normal shape is gone: the percentiles remain.
             if on_boundary > (1.0 - level) / 4.0 || centre >= 1.0 || inside.len() < values.len() / 2 {
-                return percentile_interval(values.clone(), level);
+                let (low, high) = percentile_interval(values.clone(), level);
+                return (low.min(centre), high.max(centre));
             }
-            let sd = mean_and_sd(&inside.into_iter().map(logit).collect::<Vec<_>>()).1;
-            (back(logit(centre) - z * sd), back(logit(centre) + z * sd))
+            // Few replicates know the spread roughly: 20 of them widen the interval by 7%.
+            let half = t_quantile(level, inside.len() - 1);
+            let half = half * mean_and_sd(&inside.into_iter().map(logit).collect::<Vec<_>>()).1;
+            (back(logit(centre) - half), back(logit(centre) + half))
         })
         .collect()
+}
+
+/// The two-sided quantile of Student's t.
+fn t_quantile(level: f64, freedom: usize) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom.max(1) as f64)
+        .map_or_else(|_| normal_quantile(level), |t| t.inverse_cdf(0.5 + level / 2.0))
 }
 
 /// Which likelihood to profile.

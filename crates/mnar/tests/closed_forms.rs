@@ -113,6 +113,23 @@ fn a_class_at_its_bound_has_an_interval() {
     }
 }
 
+/// Where phi may be as low as its interval says, the share is as high as that: the two intervals never contradict each other.
+#[test]
+fn shares_agree_with_phi_at_its_bound() {
+    let (p, y) = one_hot(&[40, 20, 100], &[900, 0, 300], PosteriorKind::Labelled);
+    let settings = mnar::analysis::EstimateSettings {
+        interval: mnar::analysis::IntervalMethod::Information,
+        calibrate: mnar::analysis::Calibrate::None,
+        permutations: 1,
+        ..Default::default()
+    };
+    let found = settings.run(&mnar::analysis::Evidence::predictions(&p, &y), &()).unwrap();
+    let (phi, share) = (found.phi_ci95.unwrap()[1], found.prevalence_ci95.unwrap()[1]);
+    assert_eq!((found.phi[1], phi.1), (1.0, 1.0));
+    let labelled = 20.0 / 1360.0;
+    assert!(share.1 >= labelled / phi.0 && share.0 <= labelled, "{phi:?} {share:?}");
+}
+
 /// The expectation of the IPW risk and of the debiased SSL risk over all 2^n masks is the complete-data risk.
 #[test]
 fn both_risks_are_unbiased_over_all_masks() {

@@ -149,6 +149,12 @@ pub(crate) fn study(data: Option<&Path>, draws: usize, refits: usize, base: u64)
         settings.push(class_beyond(pima, By::Site, &["site"], true, base, draws.min(300), drawn(site))?);
         settings.push(class_beyond(pima, By::Age, &[&most], true, base, draws.min(300), drawn(feature))?);
         settings.push(chance(pima, By::Chance, true, base, draws.min(300), drawn(Cause::Chance))?);
+        let other = Table::read(data, "breast-cancer", 520, 0.35)?;
+        let by_chance = |seed: u64| {
+            let drawn = other.draw(Cause::Chance, seed)?;
+            Ok(Rows { x: drawn.x, covariates: drawn.covariates, labels: drawn.labels })
+        };
+        settings.push(chance("breast cancer, 520 rows", By::Chance, true, base + 300_000, draws, by_chance)?);
         settings.push(class_enough(pima, By::Class, true, base, refits.min(300), drawn(Cause::Class))?);
         settings.push(class_enough(pima, By::Chance, true, base, refits.min(300), drawn(Cause::Chance))?);
     }

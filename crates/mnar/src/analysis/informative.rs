@@ -12,8 +12,8 @@ use crate::rows::Sample;
 use crate::solver::Solver;
 use crate::sums::Tally;
 use crate::test::{
-    BootstrapTest, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult, in_sample_check,
-    likelihood_ratio, self_masking_check,
+    BootstrapTest, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult,
+    affordable_permutations, in_sample_check, likelihood_ratio, self_masking_check,
 };
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -204,7 +204,8 @@ impl TestSettings {
     ) -> Result<TestResult, Error> {
         match (self.method, &evidence.features) {
             (TestMethod::Auto | TestMethod::Permutation, _) => {
-                PermutationTest { permutations: self.permutations, seed: self.seed }.run(sample, &evidence.plan)
+                let permutations = affordable_permutations(self.permutations, evidence.labels.len());
+                PermutationTest { permutations, seed: self.seed }.run(sample, &evidence.plan)
             }
             // With features, theta is profiled as the paper's statistic has it; predictions are taken as they are.
             (TestMethod::Lrt, Some(features)) => {

@@ -162,7 +162,9 @@ impl Intervals {
                 let information = Self::information(estimate);
                 let at_bounds =
                     likelihood(recipe).and_then(|of| information_intervals(sample, of, estimate, CONFIDENCE));
-                Ok(Self { phi: at_bounds.or(information.phi), ..information })
+                let mut all = Self { phi: at_bounds.or(information.phi), ..information };
+                all.shares_at_bounds(estimate);
+                Ok(all)
             }
         }
     }
@@ -174,6 +176,22 @@ impl Intervals {
             phi: estimate.conf_int(CONFIDENCE),
             prevalence_se: estimate.prevalence_standard_errors(),
             prevalence: estimate.prevalence_conf_int(CONFIDENCE),
+        }
+    }
+
+    /// The share of a class whose phi is at its bound 1 follows from the interval of phi, because the observed information
+    /// knows nothing of the other side of the bound: share = (n_k/n)/phi.
+    fn shares_at_bounds(&mut self, estimate: &PhiEstimate) {
+        let (Some(phi), Some(shares)) = (&self.phi, &mut self.prevalence) else { return };
+        let n = estimate.tally.n();
+        let z = normal_quantile(CONFIDENCE);
+        for k in estimate.clipped.iter().map(|class| class.index()) {
+            let labelled = estimate.tally.counts[k] / n;
+            let half = z * (labelled * (1.0 - labelled) / n).sqrt();
+            let (low, high) = ((labelled - half).max(0.0) / phi[k].1, ((labelled + half) / phi[k].0).min(1.0));
+            if low.is_finite() && high.is_finite() {
+                shares[k] = (low.min(estimate.prevalence[k]), high.max(estimate.prevalence[k]));
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use crate::phi::Phi;
 use crate::posteriors::PosteriorKind;
 use crate::progress::Progress;
 use crate::rows::Sample;
-use crate::test::{BeyondColumns, PermutationTest, TestResult, chi_square_p};
+use crate::test::{BeyondColumns, PermutationTest, affordable_permutations};
 
 /// The estimate that the search ends with, and what it found on the way.
 pub(super) struct Searched {
@@ -31,15 +31,8 @@ pub(super) struct Searched {
 /// At most this many columns are taken into the mechanism without being asked for. Every one costs precision.
 const MOST_COLUMNS: usize = 3;
 
-/// Up to this many rows are drawn by the permutations of one test; where that leaves too few of them, the rows are many, and the
-/// chi-square limit is as good.
-const AFFORDABLE_ROWS: usize = 40_000_000;
-
 /// Rows times squared classes up to which the class is checked without columns.
 const CHECKED: usize = 20_000_000;
-
-/// Fewer permutations than this are not worth drawing.
-const PRECISE: usize = 199;
 
 impl EstimateSettings {
     /// Estimates with the class alone, checks whether that is enough, takes in columns as asked or as needed, and makes
@@ -112,19 +105,16 @@ impl EstimateSettings {
         }
 
         let sample = Sample::new(raw, labels)?;
-        let affordable = match AFFORDABLE_ROWS / labels.len().max(1) {
-            few if few < PRECISE => 1,
-            draws => draws.min(self.permutations.max(1)),
-        };
-        let chance = PermutationTest { permutations: affordable, seed: self.seed }.run(&sample, &evidence.plan)?;
+        let permutations = affordable_permutations(self.permutations, labels.len());
+        let chance = PermutationTest { permutations, seed: self.seed }.run(&sample, &evidence.plan)?;
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
             let columns = covariates.select(&given)?;
             let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
             identified = shadow(evidence, used, &columns)?;
             if identified {
-                let test = BeyondColumns { permutations: affordable, seed: self.seed };
-                beyond = Some(limit(test.run(&sample, &evidence.plan, &columns)?));
+                let test = BeyondColumns { permutations, seed: self.seed };
+                beyond = Some(test.run(&sample, &evidence.plan, &columns)?);
             }
             if let Some(fitted) = &step.ran.mechanism {
                 let design = &step.candidates.design;
@@ -134,7 +124,7 @@ impl EstimateSettings {
         }
         let labelling = Labelling {
             level: LEVEL,
-            chance: limit(chance),
+            chance,
             class_enough,
             class_and_columns_enough: step.check.clone().filter(|_| !given.is_empty()),
             class_beyond_columns: beyond,
@@ -146,14 +136,6 @@ impl EstimateSettings {
         let groups = step.groups(by, labels);
         let intervals = step.intervals(method, recipe, evidence)?;
         Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi })
-    }
-}
-
-/// With too few draws to be precise, the chi-square limit gives the p-value: the rows are many then.
-fn limit(result: TestResult) -> TestResult {
-    match (result.draws < PRECISE, result.df) {
-        (true, Some(df)) => TestResult { p_value: chi_square_p(result.statistic, df), draws: 0, ..result },
-        _ => result,
     }
 }
 

@@ -4,7 +4,7 @@
 //! numbers, P(r | z) is a logistic regression on z with smooth terms, r is drawn from it again and again, and the scores
 //! are compared with the part of them that z explains taken out.
 
-use super::{PermutationTest, TestResult, chi_square_p, drawn_p};
+use super::{PermutationTest, TestResult, chi_square_p, sequential_p};
 use crate::covariates::{CovariateValues, Covariates, ranks};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
@@ -13,13 +13,12 @@ use crate::rows::{Rows, Sample};
 use nalgebra::{DMatrix, DVector};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Settings of the test of whether the class matters beyond the columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeyondColumns {
-    /// Number of permutations, or of draws.
+    /// The largest number of permutations, or of draws; with 0 the p-value is that of the chi-square limit.
     pub permutations: usize,
     /// Seed of the draws.
     pub seed: u64,
@@ -96,21 +95,22 @@ impl BeyondColumns {
             total.iter().map(|sum| sum * sum).sum::<f64>()
         };
         let observed = statistic(&mut |i| labels.is_labelled(i));
-        let reference: Vec<f64> = (0..self.permutations as u64)
-            .into_par_iter()
-            .map(|draw| {
+        let chi_square = chi_square_p(observed, rank);
+        let (p_value, draws) = match self.permutations {
+            0 => (chi_square, 0),
+            most => sequential_p(observed, most, |draw| {
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(draw + 1);
                 statistic(&mut |i| rng.random::<f64>() < p[i])
-            })
-            .collect();
+            }),
+        };
         Ok(TestResult {
             test: NAME.into(),
             statistic: observed,
             df: Some(rank),
-            p_value: drawn_p(observed, &reference),
-            p_value_chi_square: Some(chi_square_p(observed, rank)),
-            draws: self.permutations,
+            p_value,
+            p_value_chi_square: Some(chi_square),
+            draws,
             condition: "r is drawn from P(labelled | columns), a logistic regression with smooth terms".into(),
         })
     }

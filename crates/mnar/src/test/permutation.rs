@@ -6,19 +6,19 @@
 //! distribution, which is exact for one fold. Scores of different folds depend on each other's labels, but the
 //! dependence cancels to first order; the size is measured in `results/`.
 
-use super::{TestResult, chi_square_p, drawn_p};
+use super::{TestResult, chi_square_p, sequential_p};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
 use crate::rows::{Rows, Sample};
 use nalgebra::DMatrix;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 
 /// Settings of the permutation test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PermutationTest {
-    /// Number of permutations.
+    /// The largest number of permutations; fewer are drawn where the p-value is clearly not small. With 0 the p-value is that
+    /// of the chi-square limit.
     pub permutations: usize,
     /// Seed of the permutations.
     pub seed: u64,
@@ -33,14 +33,29 @@ impl Default for PermutationTest {
 /// Directions whose permutation variance is below this share of the largest hold only rounding error.
 const RELATIVE_RANK: f64 = 1e-10;
 
+/// Up to this many rows are drawn by the permutations of one test: seconds.
+const AFFORDABLE_ROWS: usize = 40_000_000;
+/// Fewer permutations than this are not worth drawing.
+const PRECISE: usize = 199;
+
+/// As many of the permutations as are drawn in seconds. Where too few would be left, none: the rows are many then, and the
+/// chi-square limit is as good.
+pub(crate) fn affordable_permutations(asked: usize, rows: usize) -> usize {
+    match AFFORDABLE_ROWS / rows.max(1) {
+        few if few < PRECISE => 0,
+        affordable => affordable.min(asked),
+    }
+}
+
 impl PermutationTest {
     /// Tests whether r depends on the scores within the folds of `plan`.
     pub fn run(&self, sample: &Sample<'_>, plan: &FoldPlan) -> Result<TestResult, Error> {
         let whitened = Whitened::new(sample, plan)?;
         let observed = whitened.statistic(whitened.observed.iter().flatten().copied());
-        let reference: Vec<f64> = (0..self.permutations as u64)
-            .into_par_iter()
-            .map(|draw| {
+        let chi_square = chi_square_p(observed, whitened.rank);
+        let (p_value, draws) = match self.permutations {
+            0 => (chi_square, 0),
+            most => sequential_p(observed, most, |draw| {
                 let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
                 rng.set_stream(draw + 1);
                 let mut chosen = Vec::new();
@@ -53,19 +68,21 @@ impl PermutationTest {
                     chosen.push((sign, drawn.into_iter().map(|i| members[i]).collect::<Vec<_>>()));
                 }
                 whitened.signed_statistic(&chosen)
-            })
-            .collect();
+            }),
+        };
         Ok(TestResult {
             test: "permutation".into(),
             statistic: observed,
             df: Some(whitened.rank),
-            p_value: drawn_p(observed, &reference),
-            p_value_chi_square: Some(chi_square_p(observed, whitened.rank)),
-            draws: self.permutations,
-            condition: if plan.n_folds() == 1 {
-                "exact if the classifier has seen none of these rows"
-            } else {
-                "exact within each fold if the classifier of a fold has seen none of its rows; folds are pooled"
+            p_value,
+            p_value_chi_square: Some(chi_square),
+            draws,
+            condition: match (draws, plan.n_folds()) {
+                (0, _) => {
+                    "the chi-square limit of the permutations, if the classifier of a fold has seen none of its rows"
+                }
+                (_, 1) => "exact if the classifier has seen none of these rows",
+                _ => "exact within each fold if the classifier of a fold has seen none of its rows; folds are pooled",
             }
             .into(),
         })
