@@ -4,7 +4,7 @@ use crate::columns::find;
 use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{Categories, ColumnValues, FeatureTable};
 use crate::values::LabelMatcher;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +130,42 @@ impl TableEncoder {
             }
         });
         Ok(Array2::from_shape_vec((rows, width), x).expect("one number per row and feature"))
+    }
+
+    /// One number per column from encoded features: standardised numbers, the position of a name among its levels, NaN where
+    /// missing. It is what trees take, which split columns rather than weigh features.
+    pub fn columns_of(&self, encoded: ArrayView2<'_, f32>) -> Array2<f64> {
+        let widths = self.columns.iter().map(EncodedColumn::width);
+        let starts: Vec<usize> = widths
+            .scan(0, |next, width| {
+                Some({
+                    let start = *next;
+                    *next += width;
+                    start
+                })
+            })
+            .collect();
+        Array2::from_shape_fn((encoded.nrows(), self.columns.len()), |(row, j)| {
+            let feature = |position: usize| encoded[(row, starts[j] + position)];
+            match &self.columns[j].encoding {
+                ColumnEncoding::Numeric { scale, missing }
+                    if *missing && feature(usize::from(scale.is_some())) > 0.0 =>
+                {
+                    f64::NAN
+                }
+                ColumnEncoding::Numeric { scale: Some(_), .. } => f64::from(feature(0)),
+                ColumnEncoding::Numeric { scale: None, .. } => 0.0,
+                ColumnEncoding::Categorical { levels, .. } => {
+                    (0..levels.len()).find(|&level| feature(level) > 0.0).map_or(f64::NAN, |level| level as f64)
+                }
+            }
+        })
+    }
+
+    /// The positions of the columns that hold names.
+    pub fn categorical(&self) -> Vec<usize> {
+        let named = |j: &usize| matches!(self.columns[*j].encoding, ColumnEncoding::Categorical { .. });
+        (0..self.columns.len()).filter(named).collect()
     }
 
     fn steps<'a>(&self, table: &'a FeatureTable) -> Result<Vec<Step<'a>>, DataError> {

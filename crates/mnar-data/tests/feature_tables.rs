@@ -197,6 +197,11 @@ fn rows_to_be_predicted_are_read_as_those_learnt_from() {
     let x = encoder.encode(&new).unwrap();
     assert_eq!(x.row(0).to_vec(), [0.0, 0.0, 0.0, 0.0]);
     assert_eq!(x.row(1).to_vec(), [0.0, 1.0, 0.0, 0.0]);
+    // One number per column, for trees: what is missing or not known is NaN.
+    let columns = encoder.columns_of(x.view());
+    assert_eq!((columns.dim(), encoder.categorical()), ((4, 2), vec![1]));
+    assert_eq!((columns[(0, 0)], columns[(3, 1)]), (0.0, 1.0));
+    assert!(columns[(1, 0)].is_nan() && columns[(0, 1)].is_nan() && columns[(2, 1)].is_nan());
     assert_eq!(x.row(2).to_vec()[2..], [0.0, 0.0]);
     assert_eq!(x.row(3).to_vec()[1..], [0.0, 0.0, 1.0]);
     assert!(read("c,m\nu,1\n").unwrap_err().contains("there is no column `n`"));

@@ -104,7 +104,7 @@ pub fn demo(
         classifier: "softmax regression",
         l2: regression.l2,
         folds: FOLDS,
-        replicates: settings.replicates,
+        replicates: findings.interval.replicates,
         permutations: test.result.draws,
     };
     let origin = Origin { title: format!("the {} sample", sample.name()), command };

@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod budget;
 mod demo;
 mod error;
 mod fit;
@@ -45,6 +46,7 @@ mod predictions;
 mod recorder;
 mod report;
 
+pub use budget::Budget;
 pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
 pub use fit::{FitRequest, fit};

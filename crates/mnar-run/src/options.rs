@@ -1,6 +1,7 @@
 //! The options of a run: one type with four spellings. Flags of `mnar fit`, a TOML file of settings, keywords in Python
 //! and the `settings.toml` that a run writes all describe this type.
 
+use crate::budget::Budget;
 use crate::error::RunError;
 use crate::per_class::PerClass;
 use clap::{Args, ValueEnum};
@@ -182,10 +183,15 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
 
-    /// Bootstrap replicates; 0 for intervals from the information [default: 200 for tables of up to 2 million numbers]
+    /// Bootstrap replicates; 0 for intervals from the information [default: 200, or fewer where refitting takes long]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicates: Option<usize>,
+
+    /// End the bootstrap after this time, such as 30s or 5m, if it has 20 replicates by then
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 
     /// Permutations of the test [default: 9999]
     #[arg(long, value_name = "N")]

@@ -1,5 +1,6 @@
 //! From options and data to a plan with every choice made.
 
+use crate::budget::Budget;
 use crate::error::RunError;
 use crate::options::{AugmentName, CrossFitWith, DeviceName, FitOptions, NetworkName, OptimiserName};
 use crate::per_class::PerClass;
@@ -27,8 +28,8 @@ pub struct FitPlan {
     pub cross_fit_with: CrossFitWith,
     /// Folds of the cross-fitting.
     pub folds: usize,
-    /// Replicates of the bootstrap; 0 for intervals from the information.
-    pub replicates: usize,
+    /// Replicates of the bootstrap; 0 for intervals from the information, `None` for as many as refitting allows.
+    pub replicates: Option<usize>,
     /// Permutations of the test.
     pub permutations: usize,
     /// Columns that labelling may depend on besides the class.
@@ -53,8 +54,6 @@ pub struct FitPlan {
 const CHECKED_NUMBERS: usize = 20_000_000;
 /// Steps that training takes by default.
 const STEPS: usize = 3000;
-/// The size of a table, in numbers, up to which the bootstrap refits its classifier by default.
-const BOOTSTRAP_NUMBERS: usize = 2_000_000;
 
 impl FitPlan {
     /// Makes every choice that the options leave open, and refuses options that do not go together.
@@ -93,8 +92,6 @@ impl FitPlan {
                 [Remedy::set("cross-fit", "softmax"), Remedy::unset("replicates")],
             ));
         }
-        let numbers = labels.len().saturating_mul(shape.width());
-        let auto = if refits && numbers <= BOOTSTRAP_NUMBERS { 200 } else { 0 };
         let steps_per_epoch = (labels.n_labelled() / train.batch_labelled).max(1);
         // Labelled rows alone are learnt sooner, and then overfitted.
         let fold_epochs = (train.epochs / 2).clamp(1, (1000 / steps_per_epoch).max(5));
@@ -105,7 +102,7 @@ impl FitPlan {
             consistency,
             cross_fit_with,
             folds: options.folds.unwrap_or(5),
-            replicates: options.replicates.unwrap_or(auto),
+            replicates: if refits { options.replicates } else { Some(0) },
             permutations: options.permutations.unwrap_or(9999),
             given: options.given.clone().unwrap_or_default(),
             baseline: !options.no_baseline.unwrap_or(false),
@@ -150,7 +147,7 @@ impl FitPlan {
             }),
             cross_fit: Some(self.cross_fit_with),
             folds: Some(self.folds),
-            replicates: Some(self.replicates),
+            replicates: self.replicates,
             permutations: Some(self.permutations),
             given: Some(self.given.clone()),
             no_baseline: Some(!self.baseline),
@@ -167,10 +164,15 @@ impl FitPlan {
 
     /// How the mechanism is estimated from the cross-fitted classifier.
     pub fn estimate(&self) -> EstimateSettings {
-        let interval = if self.replicates > 0 { IntervalMethod::Bootstrap } else { IntervalMethod::Information };
+        let interval = match self.replicates {
+            Some(0) => IntervalMethod::Information,
+            Some(_) => IntervalMethod::Bootstrap,
+            None => IntervalMethod::Auto,
+        };
         EstimateSettings {
             interval,
             replicates: self.replicates,
+            budget: self.options.budget.map(Budget::seconds),
             given: self.given.clone(),
             by: self.options.by.clone(),
             permutations: self.permutations,

@@ -83,6 +83,12 @@ impl Classifier<Examples> for NetworkClassifier<'_> {
         Ok(Box::new(self.train(x, training, seed, progress)?))
     }
 
+    /// A step takes some milliseconds for a table, and longer for images.
+    fn seconds(&self, rows: usize, _columns: usize, _classes: usize) -> f64 {
+        let steps = self.settings.epochs * (rows / self.settings.batch_labelled.max(1)).max(1);
+        5e-3 * steps as f64
+    }
+
     /// A training step uses all cores by itself.
     fn parallel(&self) -> bool {
         false

@@ -15,6 +15,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1};
 use rayon::prelude::*;
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Settings of a bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,11 +25,13 @@ pub struct Bootstrap {
     pub replicates: usize,
     /// Seed of the draws.
     pub seed: u64,
+    /// A time after which no replicate is started, once there are this many of them.
+    pub until: Option<(Instant, usize)>,
 }
 
 impl Default for Bootstrap {
     fn default() -> Self {
-        Self { replicates: 200, seed: 0 }
+        Self { replicates: 200, seed: 0, until: None }
     }
 }
 
@@ -68,8 +72,11 @@ impl Bootstrap {
         compute: impl Fn(&[f64], u64) -> Result<T, Error> + Sync,
     ) -> Result<Draws<T>, Error> {
         progress.begin(Stage::Bootstrap, self.replicates as u64, 0);
+        let done = AtomicUsize::new(0);
+        let over = || self.until.is_some_and(|(at, fewest)| done.load(Relaxed) >= fewest && Instant::now() >= at);
         let results: Vec<Result<T, Error>> = (0..self.replicates as u64)
             .into_par_iter()
+            .filter(|_| !over())
             .map(|replicate| {
                 if progress.cancelled() {
                     return Err(Error::Cancelled);
@@ -78,6 +85,7 @@ impl Bootstrap {
                 rng.set_stream(replicate + 1);
                 let weights: Vec<f64> = Exp1.sample_iter(&mut rng).take(n).collect();
                 let value = compute(&weights, replicate);
+                done.fetch_add(1, Relaxed);
                 progress.step();
                 value
             })
@@ -86,6 +94,7 @@ impl Bootstrap {
         if progress.cancelled() {
             return Err(Error::Cancelled);
         }
+        let made = results.len();
         let mut draws = Draws { values: Vec::with_capacity(results.len()), failed: 0 };
         let mut first_error = None;
         for result in results {
@@ -98,7 +107,7 @@ impl Bootstrap {
             }
         }
         match first_error {
-            Some(error) if draws.values.len() * 2 < self.replicates => Err(error),
+            Some(error) if draws.values.len() * 2 < made => Err(error),
             _ => Ok(draws),
         }
     }

@@ -85,7 +85,7 @@ fn analysed(x: &Array2<f64>, labels: &Labels, settings: &EstimateSettings) -> Fi
 #[test]
 fn findings_are_those_of_the_parts() {
     let (x, labels) = clouds(3);
-    let settings = EstimateSettings { replicates: 20, ..Default::default() };
+    let settings = EstimateSettings { replicates: Some(20), ..Default::default() };
     let found = analysed(&x, &labels, &settings);
     let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
     let classifier = SoftmaxRegression::default();
@@ -106,7 +106,7 @@ fn findings_are_those_of_the_parts() {
 #[test]
 fn findings_survive_json() {
     let (x, labels) = clouds(4);
-    let settings = EstimateSettings { replicates: 20, ..Default::default() };
+    let settings = EstimateSettings { replicates: Some(20), ..Default::default() };
     let plain = analysed(&x, &labels, &settings);
     assert!(plain.classifier.is_none() && plain.sensitivity.is_none());
     let found = analysed(&x, &labels, &settings.for_report(mnar::PosteriorKind::Labelled));
@@ -154,7 +154,7 @@ fn bootstraps_can_be_cancelled_everywhere() {
     let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
     let impatient = || Impatient { stages: Mutex::default(), steps: AtomicUsize::new(0), patience: 3 };
     let watch = impatient();
-    let error = EstimateSettings { replicates: 1000, ..Default::default() }.run(&evidence, &watch).unwrap_err();
+    let error = EstimateSettings { replicates: Some(1000), ..Default::default() }.run(&evidence, &watch).unwrap_err();
     assert!(matches!(error, Error::Cancelled), "{error}");
     assert!(watch.steps.load(Ordering::SeqCst) < 100);
     assert_eq!(*watch.stages.lock().unwrap(), [Stage::Bootstrap]);
@@ -174,7 +174,7 @@ fn a_handful_of_replicates_is_refused() {
     let features = Features { x: &x, names: &[], classifier: &classifier };
     let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
     let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
-    let few = EstimateSettings { replicates: 10, ..Default::default() };
+    let few = EstimateSettings { replicates: Some(10), ..Default::default() };
     assert!(few.run(&evidence, &()).unwrap_err().to_string().contains("at least 20"));
     // Intervals from the information draw nothing.
     let information = EstimateSettings { interval: IntervalMethod::Information, ..few };

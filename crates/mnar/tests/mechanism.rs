@@ -181,7 +181,8 @@ fn found(world: &World, given: Given) -> Result<mnar::analysis::Findings, Error>
     let features = Features { x: &world.x, names: &names, classifier: &classifier };
     let evidence =
         Evidence::cross_fit(features, &world.labels, plan, 7, &()).unwrap().with_covariates(&world.covariates).unwrap();
-    EstimateSettings { given, replicates: 60, permutations: 499, seed: 3, ..Default::default() }.run(&evidence, &())
+    EstimateSettings { given, replicates: Some(60), permutations: 499, seed: 3, ..Default::default() }
+        .run(&evidence, &())
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn setting(labels: usize, base: u64, target: [f64; 2], draws: usize, replicates:
         let labels = worlds::self_masked(&rows, &phi, seeds.mask)?;
         let evidence = cross_fit(&rows.x, &labels, &regression, FOLDS, seeds.folds)?;
         let found = default_estimate().run(&evidence, &())?;
-        let bootstrap = Bootstrap { replicates, seed: seeds.resample };
+        let bootstrap = Bootstrap { replicates, seed: seeds.resample, until: None };
         let replicates = bootstrap.run(labels.len(), &(), |weights, replicate| {
             let plan = FoldPlan::for_labels(&labels, FOLDS, seeds.other_folds.wrapping_add(replicate))?;
             refit(&CrossFit { classifier: &regression, x: &rows.x, seed: 0 }, &labels, &plan, weights)

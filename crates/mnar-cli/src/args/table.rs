@@ -7,7 +7,7 @@ use mnar::analysis::{Calibrate, EstimateSettings, Given, IntervalMethod, Method,
 use mnar::classify::SoftmaxRegression;
 use mnar::estimate::Shares;
 use mnar::{ClassShares, Phi, PosteriorKind};
-use mnar_run::PerClass;
+use mnar_run::{Budget, PerClass};
 use std::path::PathBuf;
 
 /// How the table is laid out.
@@ -119,9 +119,13 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) by: Option<String>,
 
-    /// Bootstrap replicates
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) replicates: usize,
+    /// Bootstrap replicates [default: 200, or fewer where refitting takes long]
+    #[arg(long, value_name = "N")]
+    pub(crate) replicates: Option<usize>,
+
+    /// End the bootstrap after this time, such as 30s or 5m, if it has 20 replicates by then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<Budget>,
 
     /// Write per-row weights for another trainer: 1/phi of the label, and the factor of an unlabelled loss
     #[arg(long, value_name = "FILE")]
@@ -174,6 +178,7 @@ impl EstimateArgs {
             prior_weight: self.prior_weight,
             interval: self.interval,
             replicates: self.replicates,
+            budget: self.budget.map(Budget::seconds),
             sensitivity: self.sensitivity.clone(),
             width: self.width,
             given: self.table.given.clone(),

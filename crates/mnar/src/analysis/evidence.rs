@@ -1,6 +1,6 @@
 //! What an analysis starts from.
 
-use super::Audit;
+use super::{Audit, TriedClassifier};
 use crate::classify::{Classifier, Training};
 use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
@@ -30,6 +30,8 @@ pub struct Evidence<'a> {
     pub covariates: Option<&'a Covariates>,
     /// Rows whose label was requested at random. The labels above do not have them, and the classifier has not seen them.
     pub audit: Option<&'a Audit>,
+    /// The classifiers that the one behind the posteriors was chosen from; empty if there was no choice.
+    pub tried: Vec<TriedClassifier>,
 }
 
 /// What is known about the classifier that scored the rows.
@@ -65,6 +67,7 @@ impl<'a> Evidence<'a> {
             features: None,
             covariates: None,
             audit: None,
+            tried: Vec::new(),
         }
     }
 
@@ -117,6 +120,7 @@ impl<'a> Evidence<'a> {
             features: Some(features),
             covariates: None,
             audit: None,
+            tried: Vec::new(),
         })
     }
 

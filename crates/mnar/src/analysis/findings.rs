@@ -5,7 +5,7 @@ use super::labelling::Labelling;
 use super::recipe::{EstimateSettings, Ran, Recipe};
 use super::search::Searched;
 use super::verdict::{Circumstances, Verdict as LabellingVerdict};
-use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, renormalised};
+use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, TriedClassifier, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{
     Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
@@ -155,6 +155,9 @@ pub struct Findings {
     /// The classifier on the labelled rows, where a description was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classifier: Option<ClassifierFindings>,
+    /// The classifiers that the one behind the posteriors was chosen from, where there was a choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedClassifier>,
     /// Rows whose probabilities did not quite sum to one.
     pub renormalised: Renormalised,
     /// The features, where the classifier was cross-fitted on them.
@@ -219,6 +222,7 @@ impl Findings {
             breakdown: None,
             labels_for_width: None,
             classifier: None,
+            tried: Vec::new(),
             renormalised: Renormalised::default(),
             features: None,
             seed,
@@ -346,6 +350,7 @@ impl EstimateSettings {
             breakdown,
             sensitivity: curve,
             classifier,
+            tried: evidence.tried.clone(),
             features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
             calibrated,
             ..self.assemble(&recipe, estimate, parts)?
@@ -458,6 +463,7 @@ impl EstimateSettings {
             renormalised: off,
             features: None,
             classifier: None,
+            tried: Vec::new(),
             seed: self.seed,
             warnings,
             calibrated: None,

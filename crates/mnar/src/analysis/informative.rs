@@ -189,7 +189,6 @@ impl TestSettings {
     fn why(&self) -> EstimateSettings {
         EstimateSettings {
             given: self.given.clone(),
-            replicates: self.replicates,
             permutations: self.permutations,
             seed: self.seed,
             ..Default::default()

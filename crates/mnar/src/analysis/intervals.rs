@@ -18,6 +18,7 @@ use crate::solver::Solver;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 /// The confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
@@ -101,8 +102,15 @@ impl IntervalAbout {
 /// Up to this many numbers are walked over by the bootstrap that `auto` chooses: some ten seconds.
 const AFFORDABLE: usize = 400_000_000;
 
-/// With fewer replicates, an estimate can lie outside its own interval.
+/// Fewer replicates know too little about the spread.
 const FEWEST_REPLICATES: usize = 20;
+/// As many replicates as are worth having.
+const REPLICATES: usize = 200;
+/// Seconds of work, on each of two cores, that a bootstrap is planned for.
+const PLANNED_SECONDS: f64 = 60.0;
+const CORES: f64 = 2.0;
+/// Seconds that a replicate takes per probability beside the refits, for calibration and estimate.
+const SECONDS_PER_PROBABILITY: f64 = 2e-7;
 
 /// Intervals, and how they came about.
 pub(super) struct Intervals {
@@ -114,16 +122,40 @@ pub(super) struct Intervals {
 }
 
 impl IntervalMethod {
-    /// The method that `auto` comes to.
-    pub(super) fn resolve(self, settings: &EstimateSettings, recipe: &Recipe, evidence: &Evidence<'_>) -> Self {
+    /// The method that `auto` comes to, and the number of replicates.
+    pub(super) fn resolve(
+        self,
+        settings: &EstimateSettings,
+        recipe: &Recipe,
+        evidence: &Evidence<'_>,
+    ) -> (Self, usize) {
         let numbers = evidence.labels.len().saturating_mul(evidence.labels.n_classes());
-        let affordable = numbers.saturating_mul(settings.replicates) <= AFFORDABLE;
-        match self {
+        let replicates = settings.replicates.unwrap_or_else(|| planned(evidence));
+        let affordable = match evidence.features {
+            Some(_) => replicates > 0,
+            None => numbers.saturating_mul(replicates) <= AFFORDABLE,
+        };
+        let method = match self {
             Self::Auto if matches!(recipe.chosen(), Chosen::Known(_)) => Self::Information,
-            Self::Auto if evidence.features.is_some() || affordable => Self::Bootstrap,
+            Self::Auto if affordable => Self::Bootstrap,
             Self::Auto => Self::Information,
             asked => asked,
-        }
+        };
+        (method, if settings.replicates.is_some() { replicates } else { replicates.max(FEWEST_REPLICATES) })
+    }
+}
+
+/// As many replicates as fit into the work that is planned for them; 0 if even the fewest take three times as long.
+fn planned(evidence: &Evidence<'_>) -> usize {
+    let Some(features) = &evidence.features else { return REPLICATES };
+    let (labels, folds) = (evidence.labels, evidence.plan.n_folds() as f64);
+    let trained_on = (labels.n_labelled() as f64 * (folds - 1.0) / folds) as usize;
+    let fit = features.classifier.seconds(trained_on, features.x.ncols(), labels.n_classes());
+    let per_replicate = folds * fit + SECONDS_PER_PROBABILITY * (labels.len() * labels.n_classes()) as f64;
+    let affordable = PLANNED_SECONDS * CORES / per_replicate;
+    match affordable {
+        few if few * 3.0 < FEWEST_REPLICATES as f64 => 0,
+        many => (many as usize).clamp(FEWEST_REPLICATES, REPLICATES),
     }
 }
 
@@ -270,21 +302,24 @@ fn likelihood(recipe: &Recipe) -> Option<ProfileOf> {
 /// Repeats the whole estimate on resampled rows, with a mechanism that depends on the given columns.
 pub(super) fn replicates(
     settings: &EstimateSettings,
+    count: usize,
     recipe: &Recipe,
     evidence: &Evidence<'_>,
     given: &GivenColumns<'_>,
     refits: Option<&Refits<'_>>,
     progress: &dyn Progress,
 ) -> Result<Draws<Draw>, Error> {
-    if settings.replicates < FEWEST_REPLICATES {
+    if count < FEWEST_REPLICATES {
         return Err(Error::OutOfRange {
             name: "the number of replicates",
-            value: settings.replicates.to_string(),
+            value: count.to_string(),
             range: "at least 20 for intervals",
         });
     }
     let labels = evidence.labels;
-    let bootstrap = Bootstrap { replicates: settings.replicates, seed: settings.seed };
+    let until = settings.budget.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let bootstrap =
+        Bootstrap { replicates: count, seed: settings.seed, until: until.map(|at| (at, FEWEST_REPLICATES)) };
     bootstrap.draw(labels.len(), progress, |weights, replicate| {
         let posteriors = match refits {
             None => Cow::Borrowed(evidence.posteriors.as_ref()),

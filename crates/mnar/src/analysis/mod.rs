@@ -24,6 +24,7 @@
 //! ```
 
 mod audit;
+mod choice;
 mod evidence;
 mod findings;
 mod groups;
@@ -35,6 +36,7 @@ mod search;
 mod verdict;
 
 pub use audit::{Audit, AuditFindings};
+pub use choice::TriedClassifier;
 pub use evidence::{Evidence, Features, ScoredBy};
 pub use findings::{About, ClassifierFindings, Findings};
 pub use groups::{ByGroup, GroupFindings, Homogeneity};

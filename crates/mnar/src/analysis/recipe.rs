@@ -129,8 +129,12 @@ pub struct EstimateSettings {
     pub prior_weight: f64,
     /// How intervals are made.
     pub interval: super::IntervalMethod,
-    /// Replicates of a bootstrap.
-    pub replicates: usize,
+    /// Replicates of a bootstrap. `None` takes 200, or fewer where refitting the classifier takes long: as many as fit into a
+    /// minute's work on two cores, which depends on the size of the table and not on the clock.
+    pub replicates: Option<usize>,
+    /// Seconds after which a bootstrap ends, if it has 20 replicates by then. The number that it reached depends on the machine;
+    /// it is in the findings, and asking for that number gives the same result again.
+    pub budget: Option<f64>,
     /// Odds factors of the sensitivity analysis, which is left out if there are none. [`ODDS_FACTORS`] is a good choice.
     pub sensitivity: Vec<f64>,
     /// Computes how many labels would give intervals of phi this wide.
@@ -156,7 +160,8 @@ impl Default for EstimateSettings {
             calibrate: Calibrate::Auto,
             prior_weight: 0.0,
             interval: super::IntervalMethod::Auto,
-            replicates: 200,
+            replicates: None,
+            budget: None,
             sensitivity: Vec::new(),
             width: None,
             given: Given::Auto,

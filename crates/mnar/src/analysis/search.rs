@@ -44,7 +44,7 @@ impl EstimateSettings {
         progress: &dyn Progress,
     ) -> Result<Searched, Error> {
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
-        let method = self.interval.resolve(self, recipe, evidence);
+        let (method, replicates) = self.interval.resolve(self, recipe, evidence);
         let asked: &[String] = match &self.given {
             Given::Columns(columns) => columns,
             Given::Auto | Given::None => &[],
@@ -69,11 +69,22 @@ impl EstimateSettings {
             }
         };
         let refits = match method {
-            IntervalMethod::Bootstrap => Refits::new(evidence, self.replicates, self.seed)?,
+            IntervalMethod::Bootstrap => Refits::new(evidence, replicates, self.seed)?,
             _ => None,
         };
         let (by, refits) = (by.as_ref(), refits.as_ref());
-        let steps = Steps { settings: self, recipe, evidence, covariates, by, refits, method, questioned, progress };
+        let steps = Steps {
+            settings: self,
+            recipe,
+            evidence,
+            covariates,
+            by,
+            refits,
+            method,
+            count: replicates,
+            questioned,
+            progress,
+        };
         let mut step = steps.run(&[])?;
         if !questioned {
             let groups = step.groups(by, labels);
@@ -156,6 +167,8 @@ struct Steps<'a> {
     by: Option<&'a Groups>,
     refits: Option<&'a Refits<'a>>,
     method: IntervalMethod,
+    /// The number of replicates of a bootstrap.
+    count: usize,
     /// Whether it is asked what decided who got labelled.
     questioned: bool,
     progress: &'a dyn Progress,
@@ -163,7 +176,7 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn run(&self, given: &[String]) -> Result<Step<'a>, Error> {
-        let Self { settings, recipe, evidence, covariates, by, refits, method, questioned, progress } = *self;
+        let Self { settings, recipe, evidence, covariates, by, refits, method, count, questioned, progress } = *self;
         let candidates = Candidates::new(covariates, given, evidence.labels)?;
         // Without columns there is only the classifier's uncertainty to look at, which large tables do without.
         let numbers = evidence.labels.len().saturating_mul(evidence.labels.n_classes().pow(2));
@@ -173,7 +186,9 @@ impl<'a> Steps<'a> {
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let ran = recipe.run(raw, labels, None, &columns)?;
         let draws = match method {
-            IntervalMethod::Bootstrap => Some(replicates(settings, recipe, evidence, &columns, refits, progress)?),
+            IntervalMethod::Bootstrap => {
+                Some(replicates(settings, count, recipe, evidence, &columns, refits, progress)?)
+            }
             _ => None,
         };
         let scores = match (&draws, &evidence.features) {

@@ -46,6 +46,10 @@ pub trait Classifier<X: ?Sized>: Sync {
         Ok(None)
     }
 
+    /// Roughly how many seconds one fit takes on one core; what a bootstrap is planned with. It depends on the arguments alone,
+    /// so that the same table gets the same number of replicates on every machine.
+    fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64;
+
     /// Whether several fits may run side by side. A classifier that uses all cores by itself says no.
     fn parallel(&self) -> bool {
         true

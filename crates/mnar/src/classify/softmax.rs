@@ -70,6 +70,12 @@ impl Classifier<Array2<f64>> for SoftmaxRegression {
         Ok(Box::new(self.fit(rows.view(), training.classes, training.n_classes, training.weights)?))
     }
 
+    /// From a start nearby: 1.3 ms for 300 rows of 57 columns and two classes.
+    fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
+        let unknowns = columns * (classes - 1).max(1);
+        1.3e-9 * rows as f64 * unknowns as f64 * unknowns.min(100) as f64
+    }
+
     fn started(
         &self,
         x: &Array2<f64>,
@@ -90,6 +96,10 @@ struct Started {
 impl Classifier<Array2<f64>> for Started {
     fn name(&self) -> &str {
         self.regression.name()
+    }
+
+    fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
+        self.regression.seconds(rows, columns, classes)
     }
 
     fn fit(
