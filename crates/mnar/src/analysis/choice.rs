@@ -1,11 +1,9 @@
 //! Which classifier the posteriors come from: the one that predicts labels it has not seen best.
 
-use super::{Evidence, Features};
-use crate::crossfit::FoldPlan;
+use super::Evidence;
 use crate::error::Error;
 use crate::labels::Labels;
 use crate::posteriors::Posteriors;
-use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 
 /// A classifier that was cross-fitted, and how well it did.
@@ -41,32 +39,35 @@ fn better(other: &[f64], best: &[f64]) -> bool {
     gain > 0.5 * (variance / gains.len().max(1) as f64).sqrt()
 }
 
-impl<'a> Evidence<'a> {
-    /// Cross-fits every candidate in the same folds and keeps the one with the lowest loss on labelled rows that it has not
-    /// seen. Earlier candidates win ties.
-    pub fn choose(
-        candidates: &[Features<'a>],
-        labels: &'a Labels,
-        plan: &FoldPlan,
-        seed: u64,
-        progress: &dyn Progress,
-    ) -> Result<Self, Error> {
+impl Evidence<'_> {
+    /// The evidence of the classifier with the lowest loss on labelled rows that it has not seen, among several that were
+    /// cross-fitted in the same folds. Earlier ones win ties.
+    pub fn best(candidates: Vec<Self>) -> Result<Self, Error> {
         let mut best: Option<(usize, Self, Vec<f64>)> = None;
         let mut tried = Vec::with_capacity(candidates.len());
-        for (position, candidate) in candidates.iter().enumerate() {
-            let evidence = Self::cross_fit(*candidate, labels, plan.clone(), seed, progress)?;
-            let losses = losses(&evidence.posteriors, labels);
-            tried.push(TriedClassifier {
-                name: candidate.classifier.name().to_owned(),
-                log_loss: mean(&losses),
-                chosen: false,
-            });
+        for (position, candidate) in candidates.into_iter().enumerate() {
+            let losses = losses(&candidate.posteriors, candidate.labels);
+            let name = candidate.features.map_or("given", |features| features.classifier.name()).to_owned();
+            tried.push(TriedClassifier { name, log_loss: mean(&losses), chosen: false });
             if best.as_ref().is_none_or(|(_, _, best)| better(&losses, best)) {
-                best = Some((position, evidence, losses));
+                best = Some((position, candidate, losses));
             }
         }
         let (chosen, evidence, _) = best.ok_or(Error::Settings("there is no classifier to choose from"))?;
         tried[chosen].chosen = true;
         Ok(Self { tried, ..evidence })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_within_the_noise_is_no_gain() {
+        let simple = vec![0.5; 100];
+        let noisy: Vec<f64> = (0..100).map(|i| if i % 2 == 0 { 0.0 } else { 0.98 }).collect();
+        assert!(!better(&noisy, &simple) && mean(&noisy) < mean(&simple));
+        assert!(better(&vec![0.4; 100], &simple) && !better(&simple, &simple));
     }
 }
