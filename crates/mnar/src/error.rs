@@ -150,6 +150,24 @@ pub enum Error {
         /// The allowed range in words.
         range: &'static str,
     },
+    /// A table has another number of columns than the one a classifier was trained on.
+    #[error(
+        "the table has {found} columns but the classifier was trained on {expected}; give the same columns in the same order"
+    )]
+    ColumnCountMismatch {
+        /// Columns of the table.
+        found: usize,
+        /// Columns in training.
+        expected: usize,
+    },
+    /// A saved model cannot be what training gave.
+    #[error("the saved {what} are damaged: {why}; save the model again")]
+    BrokenModel {
+        /// What kind of model it is.
+        what: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The estimator needs posteriors of the other kind.
     #[error("{method} needs {needed} posteriors but was given {given} ones: {hint}")]
     WrongPosterior {

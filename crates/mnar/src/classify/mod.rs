@@ -1,11 +1,13 @@
 //! Classifiers that can be trained again and again: the seam between statistics and models.
 //!
 //! Cross-fitting, the bootstrap that refits and the choice of a classifier are written against [`Classifier`]. Softmax
-//! regression implements it here; the networks of `mnar-train` implement it on images and encoded tables.
+//! regression and boosted trees implement it here; the networks of `mnar-train` implement it on images and encoded tables.
 
 pub mod softmax;
+pub mod trees;
 
 pub use softmax::{FittedSoftmax, SoftmaxRegression, Standardise};
+pub use trees::{BoostedTrees, FittedTrees};
 
 use crate::error::Error;
 use crate::labels::Class;
