@@ -2,11 +2,11 @@
 
 use crate::args::TableArgs;
 use anyhow::{Result, bail};
-use mnar::analysis::{Audit, Evidence, Features, Given};
-use mnar::classify::SoftmaxRegression;
+use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
 use mnar_data::{Inputs, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
+use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
 
 /// A table, as far as it is needed in memory.
@@ -29,7 +29,7 @@ pub(crate) struct Table {
 /// What a table says about its rows.
 enum Rows {
     Predictions(Posteriors, FoldPlan),
-    Features { x: Array2<f64>, names: Vec<String>, classifier: SoftmaxRegression },
+    Features { encoder: TableEncoder, encoded: Array2<f32> },
 }
 
 impl Table {
@@ -66,24 +66,42 @@ impl Table {
             None => None,
         };
         let encoder = TableEncoder::fit(table)?;
-        let x = encoder.encode(table)?.mapv(f64::from);
-        let rows = Rows::Features { x, names: encoder.feature_names(), classifier: args.classifier() };
+        let encoded = encoder.encode(table)?;
+        let rows = Rows::Features { encoder, encoded };
         let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
         let (labels, audit) = split_audit(args, labels)?;
         Ok(Self { labels, folds, rows, covariates: table.covariates()?, audit })
     }
 
+    /// The classifiers of a table of features, which [`Table::evidence`] cross-fits.
+    pub(crate) fn models(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Option<(TableModels, FoldPlan)>> {
+        let Rows::Features { encoder, encoded } = &self.rows else { return Ok(None) };
+        let plan = match &self.folds {
+            Some(folds) => FoldPlan::given(folds.clone()),
+            None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
+        };
+        let (which, softmax) = (args.classifier, args.softmax());
+        let table = EncodedTable { encoder, x: encoded.view() };
+        let models = TableModels::new(which, softmax, table, &self.labels, &plan, args.seed, progress)?;
+        models.note().into_iter().for_each(|note| progress.warn(note));
+        Ok(Some((models, plan)))
+    }
+
     /// The evidence in the table. With features, a classifier is cross-fitted first.
-    pub(crate) fn evidence(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Evidence<'_>> {
-        let evidence = match &self.rows {
-            Rows::Predictions(posteriors, plan) => Evidence::predictions(posteriors, &self.labels).with_folds(plan),
-            Rows::Features { x, names, classifier } => {
-                let plan = match &self.folds {
-                    Some(folds) => FoldPlan::given(folds.clone()),
-                    None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
-                };
-                Evidence::cross_fit(Features { x, names, classifier }, &self.labels, plan, args.seed, progress)?
+    pub(crate) fn evidence<'a>(
+        &'a self,
+        models: Option<&'a (TableModels, FoldPlan)>,
+        args: &TableArgs,
+        progress: &dyn Progress,
+    ) -> Result<Evidence<'a>> {
+        let evidence = match (&self.rows, models) {
+            (Rows::Predictions(posteriors, plan), _) => {
+                Evidence::predictions(posteriors, &self.labels).with_folds(plan)
             }
+            (Rows::Features { .. }, Some((models, plan))) => {
+                models.evidence(&self.labels, plan, args.seed, progress)?
+            }
+            (Rows::Features { .. }, None) => bail!("the classifiers of the features are missing"),
         };
         let evidence = evidence.with_covariates(&self.covariates)?;
         Ok(match &self.audit {

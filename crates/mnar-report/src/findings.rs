@@ -5,7 +5,7 @@ use crate::labelling::{
 };
 use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
-use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings};
+use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings, TriedClassifier};
 use mnar::test::TestResult;
 
 /// An estimate as text: the verdict, a table of the classes that fits 80 columns, how the estimate was made, what is known
@@ -57,6 +57,9 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     if found.prior_weight > 0.0 {
         out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", found.prior_weight));
     }
+    if let Some(line) = tried_line(&found.tried) {
+        out.push_str(&format!("  classifier   {line}\n"));
+    }
     if let Some(found) = &found.identifiability
         && found.verdict == mnar::diagnose::Verdict::Good
     {
@@ -99,6 +102,15 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
     out.push_str(&warning_lines(&found.warnings));
     out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
     printable_lines(&out)
+}
+
+/// Which classifier was chosen, and what it was chosen from.
+pub(crate) fn tried_line(tried: &[TriedClassifier]) -> Option<String> {
+    let chosen = tried.iter().find(|tried| tried.chosen)?;
+    let others = tried.iter().filter(|tried| !tried.chosen);
+    let others: Vec<String> = others.map(|other| format!("{} {:.3}", other.name, other.log_loss)).collect();
+    let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+    Some(format!("{}, log-loss {:.3} on labels that it had not seen{others}", chosen.name, chosen.log_loss))
 }
 
 /// How far the mechanism may depart from the class before the effect of the class is gone.

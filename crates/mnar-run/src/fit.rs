@@ -1,6 +1,7 @@
 //! From a partly labelled data set to a run folder: cross-fit, estimate, test, train the debiased model and the biased
 //! baseline, write.
 
+use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
 use crate::error::RunError;
 use crate::folder::RunFolder;
 use crate::options::{CrossFitWith, FitOptions};
@@ -186,14 +187,29 @@ impl Run<'_> {
             Encoding::Table(encoder) => encoder.feature_names(),
             Encoding::Images { .. } => Vec::new(),
         };
-        let (x, regression, posteriors);
-        let evidence = match self.plan.cross_fit_with {
-            CrossFitWith::Softmax => {
+        let (x, regression, models, posteriors);
+        let table = match (self.plan.cross_fit_with, self.encoding, self.examples) {
+            (CrossFitWith::Auto, Encoding::Table(encoder), Examples::Table(x)) => {
+                Some((TableClassifier::Auto, encoder, x))
+            }
+            (CrossFitWith::Trees, Encoding::Table(encoder), Examples::Table(x)) => {
+                Some((TableClassifier::Trees, encoder, x))
+            }
+            _ => None,
+        };
+        let evidence = match (self.plan.cross_fit_with, table) {
+            (_, Some((which, encoder, x))) => {
+                let (softmax, table) = (SoftmaxRegression::default(), EncodedTable { encoder, x: x.view() });
+                models = TableModels::new(which, softmax, table, labels, &folds, seed, progress)?;
+                models.note().into_iter().for_each(|note| progress.warn(note));
+                models.evidence(labels, &folds, seed, progress)?.with_covariates(covariates)?
+            }
+            (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
                 (x, regression) = (self.examples.features(), SoftmaxRegression::default());
                 let features = Features { x: &x, names: &names, classifier: &regression };
                 Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
-            CrossFitWith::Network => {
+            (CrossFitWith::Network, None) => {
                 let checkpoint = |seed: u64| self.folder.checkpoint(&format!("{}-{seed}", Stage::CrossFit.name()));
                 let classifier = NetworkClassifier {
                     architecture: &self.plan.architecture,

@@ -34,6 +34,7 @@
 //! ```
 
 mod budget;
+mod classifiers;
 mod demo;
 mod error;
 mod fit;
@@ -47,6 +48,7 @@ mod recorder;
 mod report;
 
 pub use budget::Budget;
+pub use classifiers::{EncodedTable, TableClassifier, TableModels};
 pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
 pub use fit::{FitRequest, fit};

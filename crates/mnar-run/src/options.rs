@@ -262,8 +262,12 @@ pub enum AugmentName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossFitWith {
+    /// Softmax regression or boosted trees, whichever has the lower loss on labelled rows that it has not seen
+    Auto,
     /// Softmax regression, refitted in every replicate of the bootstrap
     Softmax,
+    /// Gradient-boosted trees, refitted in every replicate of the bootstrap; for tables
+    Trees,
     /// The network itself
     Network,
 }

@@ -83,12 +83,22 @@ impl FitPlan {
         train.check()?;
         // Small images are tables of pixels.
         let small = image.is_none() || shape.width() <= 256;
-        let auto = if small { CrossFitWith::Softmax } else { CrossFitWith::Network };
+        let auto = match image {
+            None => CrossFitWith::Auto,
+            Some(_) if small => CrossFitWith::Softmax,
+            Some(_) => CrossFitWith::Network,
+        };
         let cross_fit_with = options.cross_fit.unwrap_or(auto);
-        let refits = cross_fit_with == CrossFitWith::Softmax;
+        if image.is_some() && matches!(cross_fit_with, CrossFitWith::Auto | CrossFitWith::Trees) {
+            return Err(RunError::options(
+                "boosted trees are for tables, and these are images",
+                [Remedy::set("cross-fit", "network"), Remedy::unset("cross-fit")],
+            ));
+        }
+        let refits = cross_fit_with != CrossFitWith::Network;
         if options.replicates.is_some_and(|replicates| replicates > 0) && !refits {
             return Err(RunError::options(
-                "the bootstrap refits a softmax regression, so replicates need one to be cross-fitted",
+                "the bootstrap refits its classifier, and a network takes too long for that",
                 [Remedy::set("cross-fit", "softmax"), Remedy::unset("replicates")],
             ));
         }

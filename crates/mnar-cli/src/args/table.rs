@@ -7,7 +7,7 @@ use mnar::analysis::{Calibrate, EstimateSettings, Given, IntervalMethod, Method,
 use mnar::classify::SoftmaxRegression;
 use mnar::estimate::Shares;
 use mnar::{ClassShares, Phi, PosteriorKind};
-use mnar_run::{Budget, PerClass};
+use mnar_run::{Budget, PerClass, TableClassifier};
 use std::path::PathBuf;
 
 /// How the table is laid out.
@@ -34,7 +34,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) fold: Option<String>,
 
-    /// The table holds features, not probabilities: cross-fit a softmax regression on these columns
+    /// The table holds features, not probabilities: cross-fit a classifier on these columns
     /// (comma-separated, or `all` for every column but the label); numbers and names, values may be missing
     #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior"])]
     pub(crate) features: Option<String>,
@@ -57,6 +57,10 @@ pub(crate) struct TableArgs {
     /// Another value that means missing, such as NA; may be repeated
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
+
+    /// The classifier that is cross-fitted on features; auto takes whichever predicts labels that it has not seen better
+    #[arg(long, value_enum, default_value_t = TableClassifier::Auto)]
+    pub(crate) classifier: TableClassifier,
 
     /// Folds of the cross-fitting, with --features
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -149,8 +153,8 @@ pub(crate) struct EstimateArgs {
 }
 
 impl TableArgs {
-    /// The classifier that is cross-fitted on features.
-    pub(crate) fn classifier(&self) -> SoftmaxRegression {
+    /// The softmax regression that is cross-fitted on features.
+    pub(crate) fn softmax(&self) -> SoftmaxRegression {
         SoftmaxRegression { l2: self.l2, ..Default::default() }
     }
 }
@@ -199,7 +203,7 @@ impl TestArgs {
             permutations: self.permutations,
             replicates: self.replicates,
             folds: self.table.folds,
-            regression: self.table.classifier(),
+            regression: self.table.softmax(),
             given: self.table.given.clone(),
             power: self.power,
             seed: self.table.seed,

@@ -65,7 +65,8 @@ fn in_memory(
     terminal: &Terminal,
 ) -> Result<(EstimateSettings, Findings)> {
     let settings = args.settings(table.labels.names())?;
-    let evidence = table.evidence(&args.table, terminal)?;
+    let models = table.models(&args.table, terminal)?;
+    let evidence = table.evidence(models.as_ref(), &args.table, terminal)?;
     let found = match &args.report {
         None => settings.run(&evidence, terminal)?,
         Some(path) => {

@@ -7,16 +7,29 @@ use crate::interrupt::stop_on_ctrl_c;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use anyhow::{Result, bail};
+use mnar::analysis::TestMethod;
 use mnar_report::test_text;
+use mnar_run::TableClassifier;
 
-pub(crate) fn run(args: TestArgs) -> Result<Outcome> {
+pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
     let settings = args.settings();
+    // These tests refit a regression on the features.
+    let of_regression = !matches!(args.method, TestMethod::Auto | TestMethod::Permutation);
+    match args.table.classifier {
+        TableClassifier::Auto if of_regression => args.table.classifier = TableClassifier::Softmax,
+        TableClassifier::Trees if of_regression => {
+            bail!("this test refits a softmax regression; use --classifier softmax, or --method permutation")
+        }
+        _ => {}
+    }
     let Input::Table(table) = Input::read(&args.table, None, Loading::Load)? else {
         bail!("the test needs the table in memory");
     };
     let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
-    let evidence = table.evidence(&args.table, &terminal);
-    let found = evidence.and_then(|evidence| Ok(settings.run(&evidence, &terminal)?));
+    let found = table.models(&args.table, &terminal).and_then(|models| {
+        let evidence = table.evidence(models.as_ref(), &args.table, &terminal)?;
+        Ok(settings.run(&evidence, &terminal)?)
+    });
     terminal.clear();
     let found = match found {
         Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),

@@ -1,0 +1,137 @@
+//! The classifiers that are cross-fitted on a table: softmax regression, boosted trees, or whichever predicts better.
+
+use clap::ValueEnum;
+use mnar::analysis::{Evidence, Features};
+use mnar::classify::{BoostedTrees, Classifier as _, SoftmaxRegression, Training};
+use mnar::crossfit::FoldPlan;
+use mnar::progress::Progress;
+use mnar::{Class, Labels};
+use mnar_data::TableEncoder;
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+/// The classifier of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableClassifier {
+    /// Whichever has the lower loss on labelled rows that it has not seen
+    #[default]
+    Auto,
+    /// Softmax regression
+    Softmax,
+    /// Gradient-boosted trees
+    Trees,
+}
+
+/// Seconds on one core up to which trees are tried without being asked for.
+const AFFORDABLE_SECONDS: f64 = 100.0;
+
+/// A table as numbers, and how it became them.
+#[derive(Clone, Copy)]
+pub struct EncodedTable<'a> {
+    /// How the columns became numbers.
+    pub encoder: &'a TableEncoder,
+    /// The numbers, one line per row.
+    pub x: ArrayView2<'a, f32>,
+}
+
+/// A table as its classifiers see it.
+pub struct TableModels {
+    encoded: Array2<f64>,
+    feature_names: Vec<String>,
+    softmax: Option<SoftmaxRegression>,
+    trees: Option<Trees>,
+    /// Why something was not tried.
+    note: Option<String>,
+}
+
+/// Boosted trees, and the columns that they split.
+struct Trees {
+    settings: BoostedTrees,
+    columns: Array2<f64>,
+    column_names: Vec<String>,
+}
+
+impl TableModels {
+    /// Prepares the classifiers; the number of rounds of the trees is chosen in the folds of `plan`.
+    pub fn new(
+        which: TableClassifier,
+        softmax: SoftmaxRegression,
+        table: EncodedTable<'_>,
+        labels: &Labels,
+        plan: &FoldPlan,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Self, mnar::Error> {
+        let settings = BoostedTrees {
+            categorical: table.encoder.categorical(),
+            ..BoostedTrees::candidates(labels.n_labelled()).remove(0)
+        };
+        let fits = 2.0 * plan.n_folds() as f64;
+        let seconds = fits * settings.seconds(labels.n_labelled(), table.encoder.columns().len(), labels.n_classes());
+        let affordable = which == TableClassifier::Trees || seconds <= AFFORDABLE_SECONDS;
+        let trees = match which {
+            TableClassifier::Softmax => None,
+            _ if !affordable => None,
+            _ => Some(Trees::tuned(settings, table, labels, plan, seed, progress)?),
+        };
+        let note = (which == TableClassifier::Auto && !affordable).then(|| {
+            format!("boosted trees were not tried: with this many labels and columns that would take some {seconds:.0} seconds")
+        });
+        Ok(Self {
+            encoded: table.x.mapv(f64::from),
+            feature_names: table.encoder.feature_names(),
+            softmax: (which != TableClassifier::Trees).then_some(softmax),
+            trees,
+            note,
+        })
+    }
+
+    /// Why a classifier was not tried, if one was not.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Cross-fits the classifiers and takes the evidence of the better one.
+    pub fn evidence<'a>(
+        &'a self,
+        labels: &'a Labels,
+        plan: &FoldPlan,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Evidence<'a>, mnar::Error> {
+        let softmax = self.softmax.as_ref().map(|softmax| Features {
+            x: &self.encoded,
+            names: &self.feature_names,
+            classifier: softmax,
+        });
+        let trees = self.trees.as_ref().map(|trees| Features {
+            x: &trees.columns,
+            names: &trees.column_names,
+            classifier: &trees.settings,
+        });
+        let candidates = softmax.into_iter().chain(trees);
+        let candidates: Result<Vec<_>, _> =
+            candidates.map(|features| Evidence::cross_fit(features, labels, plan.clone(), seed, progress)).collect();
+        Evidence::best(candidates?)
+    }
+}
+
+impl Trees {
+    fn tuned(
+        settings: BoostedTrees,
+        table: EncodedTable<'_>,
+        labels: &Labels,
+        plan: &FoldPlan,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Self, mnar::Error> {
+        let columns = table.encoder.columns_of(table.x);
+        let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
+        let training = Training { rows: &rows, classes: &classes, n_classes: labels.n_classes(), weights: None };
+        let folds: Vec<u32> = rows.iter().map(|&row| plan.folds()[row]).collect();
+        let tuned = BoostedTrees::tuned(&[settings], &columns, &training, &folds, seed, progress)?;
+        let column_names = table.encoder.columns().iter().map(|column| column.name.clone()).collect();
+        Ok(Self { settings: tuned.settings, columns, column_names })
+    }
+}
