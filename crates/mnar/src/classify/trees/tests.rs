@@ -157,7 +157,7 @@ fn unseen_categories_count_as_missing() {
     for levels in [3, 12] {
         // Even levels are class 0, and so is a missing category; a third of the rows is missing.
         let x = Array2::from_shape_fn((360, 1), |(i, _)| if i % 3 == 0 { f64::NAN } else { (i / 3 % levels) as f64 });
-        let class = |i: usize| if i % 3 == 0 { 0 } else { i / 3 % levels % 2 };
+        let class = |i: usize| if i.is_multiple_of(3) { 0 } else { i / 3 % levels % 2 };
         let classes: Vec<Class> = (0..360).map(|i| Class::from(class(i))).collect();
         let settings = BoostedTrees { categorical: vec![0], ..BoostedTrees::default() };
         let model = train(&settings, &x, &classes, None).unwrap();
