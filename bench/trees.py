@@ -1,6 +1,6 @@
 """Compares the boosted trees of mnar with LightGBM on small and middle-sized tables.
 
-    pip install -r bench/requirements.txt lightgbm
+    pip install -r bench/requirements.txt
     cargo build --release -p mnar --example bench_trees
     MNAR_DATA=DIR python bench/trees.py        # writes results/trees.json, and the table to stdout
 
