@@ -1,6 +1,6 @@
 """Compares the boosted trees of mnar with LightGBM on small and middle-sized tables.
 
-    pip install -r bench/requirements.txt lightgbm
+    pip install -r bench/requirements.txt
     cargo build --release -p mnar --example bench_trees
     MNAR_DATA=DIR python bench/trees.py        # writes results/trees.json, and the table to stdout
 
@@ -10,7 +10,7 @@ a table takes part in a size if at least 100 rows are left. LightGBM gets the sa
 number of rows (learning rate, leaves, depth, rounds, smallest leaf, penalty, columns per node), once more without
 drawing columns, and once with its own defaults. All run one after another on one thread; the times are processor time of
 training, data preparation included. `tuned` chooses the number of rounds by five folds of the training rows, and never
-sees a test row.
+sees a test row. Draws that are already in the output are not run again.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "results" / "trees.json"
 TABLES = ["letter", "pima", "satellite", "shuttle", "spam", "vowel"]
-SIZES = {300: 5, 1000: 4, 5000: 2}  # training rows, and seeds
+SIZES = {300: 5, 1000: 4, 5000: 3}  # training rows, and seeds
 OURS = ["mnar", "mnar, tuned"]
 THEIRS = ["LightGBM", "LightGBM, all columns", "LightGBM, defaults"]
 
@@ -104,6 +104,28 @@ def score(p, y):
     )
 
 
+def one(name, X, y, size, seed, options):
+    """All methods on one draw of training rows, one after another."""
+    X_train, y_train, X_test, y_test = draw(X, y, size, seed)
+    record = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for method in options.methods:
+            if method in OURS:
+                data = (X_train, y_train, X_test, y_test)
+                p, times = mnar_run(method, *data, options.program, folder, options.settings)
+            else:
+                p, times = lightgbm_run(method, X_train, y_train, X_test, seed)
+            record[method] = score(p, y_test) | times
+    line = "  ".join(f"{m}: {r['log_loss']:.3f} {r['fit_seconds']:.2f}s" for m, r in record.items())
+    print(f"{name:14} {size:5} {seed:3}  {line}", flush=True)
+    return dict(data=name, rows=size, seed=seed, methods=record)
+
+
+def write(runs, options):
+    result = dict(lightgbm=lightgbm.__version__, means=means(runs, options.methods), runs=runs)
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def means(runs, methods):
     """Means over tables and seeds per size, and the time relative to LightGBM with the same settings: the ratio of sums."""
     summary = []
@@ -131,31 +153,18 @@ def main():
     parser.add_argument("--methods", nargs="*", default=OURS + THEIRS)
     parser.add_argument("--settings", help="JSON of settings for our trees instead of their own choice")
     options = parser.parse_args()
-    runs = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (X, y) in load().items():
-            for size in options.sizes:
-                if len(y) < size + 100:
-                    continue
-                for seed in range(options.first_seed, options.first_seed + SIZES.get(size, 2)):
-                    X_train, y_train, X_test, y_test = draw(X, y, size, seed)
-                    record = {}
-                    for method in options.methods:
-                        if method in OURS:
-                            p, times = mnar_run(
-                                method, X_train, y_train, X_test, y_test, options.program, folder, options.settings
-                            )
-                        else:
-                            p, times = lightgbm_run(method, X_train, y_train, X_test, seed)
-                        record[method] = score(p, y_test) | times
-                    runs.append(dict(data=name, rows=size, seed=seed, methods=record))
-                    line = "  ".join(f"{m}: {r['log_loss']:.3f} {r['fit_seconds']:.2f}s" for m, r in record.items())
-                    print(f"{name:14} {size:5} {seed:3}  {line}", flush=True)
-    summary = means(runs, options.methods)
+    tables = load()
+    runs = json.loads(options.output.read_text())["runs"] if options.output.exists() else []
+    known = {(run["data"], run["rows"], run["seed"]) for run in runs}
+    for size in options.sizes:
+        for seed in range(options.first_seed, options.first_seed + SIZES.get(size, 2)):
+            for name, (X, y) in tables.items():
+                if len(y) >= size + 100 and (name, size, seed) not in known:
+                    runs.append(one(name, X, y, size, seed, options))
+                    write(runs, options)
     print("\n| rows | method | log-loss | accuracy | time |\n|---|---|---|---|---|")
-    for e in summary:
+    for e in means(runs, options.methods):
         print(f"| {e['rows']} | {e['method']} | {e['log_loss']:.4f} | {e['accuracy']:.4f} | {e['time_ratio']:.2f} |")
-    options.output.write_text(json.dumps(dict(lightgbm=lightgbm.__version__, means=summary, runs=runs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ impl<'a> Booster<'a> {
         seed: u64,
     ) -> Result<Self, Error> {
         settings.check(x.ncols())?;
-        check_training(x, training)?;
+        check_rows(x, training)?;
         let weight = |t: usize| training.weights.map_or(1.0, |weights| weights[t]);
         let counted: Vec<usize> = (0..training.rows.len()).filter(|&t| weight(t) > 0.0).collect();
         let rows: Vec<usize> = counted.iter().map(|&t| training.rows[t]).collect();
@@ -71,14 +71,6 @@ impl<'a> Booster<'a> {
             n_rounds: 0,
             workspaces,
         })
-    }
-
-    /// Refuses training rows that lack a class.
-    pub(super) fn check_classes(&self) -> Result<(), Error> {
-        match self.class_weights.iter().position(|weight| *weight <= 0.0) {
-            Some(k) => Err(Error::ClassNotTrained { class: Class::from(k) }),
-            None => Ok(()),
-        }
     }
 
     /// How the values of each column become bins.
@@ -132,15 +124,12 @@ impl<'a> Booster<'a> {
             let curvature = (factor * p * (1.0 - p)).max(MIN_CURVATURE);
             Sums { gradient: weight * (p - truth), hessian: weight * curvature, weight }
         }));
-        let parallel = self.scores_per_round() == 1;
+        // With several classes, the threads have a tree each.
+        let parallel = self.start.len() == 1;
         let grower = Grower { settings: self.settings, table: &self.table, parallel };
         let tree = grower.grow(&mut work, seed, scores);
         lock().push(work);
         tree
-    }
-
-    fn scores_per_round(&self) -> usize {
-        self.start.len()
     }
 
     /// The model of all rounds so far.
@@ -149,7 +138,20 @@ impl<'a> Booster<'a> {
     }
 }
 
-fn check_training(x: &Array2<f64>, training: &Training<'_>) -> Result<(), Error> {
+/// Refuses training rows that do not fit together or to the table, or that lack a class.
+pub(super) fn check_training(x: &Array2<f64>, training: &Training<'_>) -> Result<(), Error> {
+    check_rows(x, training)?;
+    let mut present = vec![false; training.n_classes];
+    for (t, class) in training.classes.iter().enumerate() {
+        present[class.index()] |= training.weights.is_none_or(|weights| weights[t] > 0.0);
+    }
+    match present.iter().position(|present| !present) {
+        Some(k) => Err(Error::ClassNotTrained { class: Class::from(k) }),
+        None => Ok(()),
+    }
+}
+
+fn check_rows(x: &Array2<f64>, training: &Training<'_>) -> Result<(), Error> {
     let Training { rows, classes, n_classes, weights } = *training;
     if rows.is_empty() {
         return Err(Error::NoRows);

@@ -63,15 +63,15 @@ impl Grower<'_> {
             let (left, right) = (nodes.len(), nodes.len() + 1);
             let middle = leaf.rows.start + self.partition(work, leaf.rows.clone(), &split);
             let last = leaves.len() + 2 >= self.settings.leaves;
-            let children = self.divide(work, leaf, &split, middle, [left, right], (!last).then_some(seed));
-            nodes[children.1] = Node::Split {
+            let node = leaf.node;
+            leaves.extend(self.divide(work, leaf, &split, middle, [left, right], (!last).then_some(seed)));
+            nodes[node] = Node::Split {
                 column: self.table.columns[split.column].position as u32,
                 rule: split.rule,
                 left: left as u32,
                 right: right as u32,
             };
             nodes.extend([Node::Leaf(0.0), Node::Leaf(0.0)]);
-            leaves.extend(children.0);
         }
         for leaf in leaves {
             let value = self.settings.learning_rate * self.step(leaf.total);
@@ -101,8 +101,8 @@ impl Grower<'_> {
         n_left
     }
 
-    /// Makes the two children of a leaf, whose rows on the left end at `middle`, and returns its node too. Their own splits
-    /// are searched only if there is a seed: the last split of a tree needs none.
+    /// Makes the two children of a leaf, whose rows on the left end at `middle`. Their own splits are searched only if
+    /// there is a seed: the last split of a tree needs none.
     fn divide(
         &self,
         work: &mut Workspace,
@@ -111,7 +111,7 @@ impl Grower<'_> {
         middle: usize,
         nodes: [usize; 2],
         seed: Option<u64>,
-    ) -> ([Leaf; 2], usize) {
+    ) -> [Leaf; 2] {
         let totals = [split.left, leaf.total.minus(split.left)];
         let depth = leaf.depth + 1;
         let sides = [leaf.rows.start..middle, middle..leaf.rows.end];
@@ -143,7 +143,7 @@ impl Grower<'_> {
             child.best =
                 seed.and_then(|seed| self.search(&child.histogram, child.total, hash(seed ^ hash(child.node as u64))));
         }
-        (children, leaf.node)
+        children
     }
 
     fn search(&self, histogram: &[Sums], total: Sums, seed: u64) -> Option<Split> {

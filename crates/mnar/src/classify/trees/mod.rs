@@ -2,9 +2,9 @@
 //! categories as they are.
 //!
 //! Every round adds one tree per class (one tree in all for two classes) that takes a Newton step on the log-loss. Columns
-//! are cut into at most 255 bins ([`bins`]), so that finding a split means adding up gradients per bin ([`histogram`]) and
-//! scanning the bins ([`split`]). Trees grow leaf by leaf, the most useful split first ([`grow`]); [`boost`] runs the rounds
-//! and [`tune`] chooses their number by held-out log-loss.
+//! are cut into at most 255 bins (`bins.rs`), so that finding a split means adding up gradients per bin (`histogram.rs`) and
+//! scanning the bins (`split.rs`). Trees grow leaf by leaf, the most useful split first (`grow.rs`); `boost.rs` runs the rounds
+//! and `tune.rs` chooses their number by held-out log-loss.
 //!
 //! Work is shared among threads by class or by column, never by row, so sums are always taken in the same order: the result
 //! is the same to the last bit on any number of threads.
@@ -25,7 +25,7 @@ pub use tune::Tuned;
 use super::{Classifier, Fitted, Training};
 use crate::error::Error;
 use crate::progress::Progress;
-use boost::Booster;
+use boost::{Booster, check_training};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -128,8 +128,8 @@ impl BoostedTrees {
         seed: u64,
         progress: &dyn Progress,
     ) -> Result<FittedTrees, Error> {
+        check_training(x, training)?;
         let mut booster = Booster::new(self, x, training, seed)?;
-        booster.check_classes()?;
         let mut rounds = Vec::with_capacity(self.rounds);
         for _ in 0..self.rounds {
             if progress.cancelled() {

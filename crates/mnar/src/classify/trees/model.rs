@@ -109,6 +109,10 @@ pub(super) fn add_round(trees: &[Tree], bins: &[u8], n_columns: usize, scores: &
     }
 }
 
+/// No score is further below the largest one of its row: exp(−700) is 1e-304, and exp(−746) would be 0. Only trees without
+/// any penalty get there.
+const LOWEST: f64 = 700.0;
+
 /// Rows that are predicted together.
 const BLOCK: usize = 256;
 
@@ -163,6 +167,8 @@ impl Fitted<Array2<f64>> for FittedTrees {
         for (mut row, scores) in logits.rows_mut().into_iter().zip(scores) {
             // For two classes the score is that of class 1, and class 0 stays at 0.
             row.iter_mut().rev().zip(scores.iter().rev()).for_each(|(to, score)| *to = *score);
+            let floor = row.iter().fold(f64::NEG_INFINITY, |max, score| max.max(*score)) - LOWEST;
+            row.iter_mut().for_each(|score| *score = score.max(floor));
         }
         Ok(logits)
     }

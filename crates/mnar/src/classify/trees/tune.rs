@@ -1,7 +1,7 @@
 //! The number of rounds, chosen by log-loss on held-out rows.
 
 use super::BoostedTrees;
-use super::boost::Booster;
+use super::boost::{Booster, check_training};
 use super::model::{add_round, bin_rows};
 use crate::classify::Training;
 use crate::error::Error;
@@ -73,8 +73,7 @@ impl BoostedTrees {
             let (found, expected) = (folds.len(), training.rows.len());
             return Err(Error::LengthMismatch { what: "the list of folds", found, expected });
         }
-        // Checks the rows, classes and weights as a whole, before they are divided.
-        Booster::new(self, x, training, seed)?.check_classes()?;
+        check_training(x, training)?;
         let mut numbers = folds.to_vec();
         numbers.sort_unstable();
         numbers.dedup();
