@@ -188,7 +188,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicates: Option<usize>,
 
-    /// End the bootstrap after this time, such as 30s or 5m, if it has 20 replicates by then
+    /// End the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

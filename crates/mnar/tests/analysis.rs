@@ -174,8 +174,8 @@ fn a_handful_of_replicates_is_refused() {
     let features = Features { x: &x, names: &[], classifier: &classifier };
     let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
     let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
-    let few = EstimateSettings { replicates: Some(10), ..Default::default() };
-    assert!(few.run(&evidence, &()).unwrap_err().to_string().contains("at least 20"));
+    let few = EstimateSettings { replicates: Some(7), ..Default::default() };
+    assert!(few.run(&evidence, &()).unwrap_err().to_string().contains("at least 8"));
     // Intervals from the information draw nothing.
     let information = EstimateSettings { interval: IntervalMethod::Information, ..few };
     let found = information.run(&evidence, &()).unwrap();

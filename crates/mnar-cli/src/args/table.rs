@@ -127,7 +127,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N")]
     pub(crate) replicates: Option<usize>,
 
-    /// End the bootstrap after this time, such as 30s or 5m, if it has 20 replicates by then
+    /// End the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Budget>,
 

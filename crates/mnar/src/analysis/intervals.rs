@@ -102,8 +102,8 @@ impl IntervalAbout {
 /// Up to this many numbers are walked over by the bootstrap that `auto` chooses: some ten seconds.
 const AFFORDABLE: usize = 400_000_000;
 
-/// Fewer replicates know too little about the spread.
-const FEWEST_REPLICATES: usize = 20;
+/// Fewer replicates know too little about the spread. Eight widen an interval by a fifth (Student's t).
+const FEWEST_REPLICATES: usize = 8;
 /// As many replicates as are worth having.
 const REPLICATES: usize = 200;
 /// Seconds of work, on each of two cores, that a bootstrap is planned for.
@@ -145,7 +145,7 @@ impl IntervalMethod {
     }
 }
 
-/// As many replicates as fit into the work that is planned for them; 0 if even the fewest take three times as long.
+/// As many replicates as fit into the work that is planned for them; 0 if even the fewest take twice as long.
 fn planned(evidence: &Evidence<'_>) -> usize {
     let Some(features) = &evidence.features else { return REPLICATES };
     let (labels, folds) = (evidence.labels, evidence.plan.n_folds() as f64);
@@ -154,7 +154,7 @@ fn planned(evidence: &Evidence<'_>) -> usize {
     let per_replicate = folds * fit + SECONDS_PER_PROBABILITY * (labels.len() * labels.n_classes()) as f64;
     let affordable = PLANNED_SECONDS * CORES / per_replicate;
     match affordable {
-        few if few * 3.0 < FEWEST_REPLICATES as f64 => 0,
+        few if few * 2.0 < FEWEST_REPLICATES as f64 => 0,
         many => (many as usize).clamp(FEWEST_REPLICATES, REPLICATES),
     }
 }
@@ -313,7 +313,7 @@ pub(super) fn replicates(
         return Err(Error::OutOfRange {
             name: "the number of replicates",
             value: count.to_string(),
-            range: "at least 20 for intervals",
+            range: "at least 8 for intervals",
         });
     }
     let labels = evidence.labels;

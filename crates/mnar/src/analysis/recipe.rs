@@ -132,7 +132,7 @@ pub struct EstimateSettings {
     /// Replicates of a bootstrap. `None` takes 200, or fewer where refitting the classifier takes long: as many as fit into a
     /// minute's work on two cores, which depends on the size of the table and not on the clock.
     pub replicates: Option<usize>,
-    /// Seconds after which a bootstrap ends, if it has 20 replicates by then. The number that it reached depends on the machine;
+    /// Seconds after which a bootstrap ends, if it has 8 replicates by then. The number that it reached depends on the machine;
     /// it is in the findings, and asking for that number gives the same result again.
     pub budget: Option<f64>,
     /// Odds factors of the sensitivity analysis, which is left out if there are none. [`ODDS_FACTORS`] is a good choice.

@@ -190,17 +190,20 @@ impl Classifier<Array2<f64>> for BoostedTrees {
         Ok(Box::new(self.train(x, training, seed, progress)?))
     }
 
-    /// Every level of a tree adds up the rows of the columns that are tried.
+    /// Every node of a tree looks at all bins, and every level adds up all rows: 0.2 s for 300 rows of 10 columns and 11 classes,
+    /// which is mostly bins, and 0.6 s for 5,000 rows of 36 columns and 6 classes, which is mostly rows.
     fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
         let trees = self.rounds * if classes == 2 { 1 } else { classes };
-        let levels = (self.leaves as f64).log2();
-        let tried = (columns as f64 * self.columns_per_node).max(1.0);
-        SECONDS_PER_VALUE * trees as f64 * levels * tried * rows as f64
+        let bins = 2 * self.leaves * self.max_bins.min(rows);
+        let sums = (self.leaves as f64).log2() * rows as f64;
+        (trees * columns) as f64 * (SECONDS_PER_BIN * bins as f64 + SECONDS_PER_VALUE * sums)
     }
 }
 
+/// Seconds that one bin of a column takes at one node of a tree.
+const SECONDS_PER_BIN: f64 = 2.5e-9;
 /// Seconds that one value of a column takes at one level of a tree.
-const SECONDS_PER_VALUE: f64 = 4e-9;
+const SECONDS_PER_VALUE: f64 = 1.3e-9;
 
 /// A hash of 64 bits (SplitMix64): what is drawn for a node depends on its place only, not on the order of the work.
 fn hash(value: u64) -> u64 {
