@@ -17,7 +17,7 @@ pub(crate) fn read(bytes: Bytes, sheet: Option<&str>, path: &str) -> Result<(Arr
     let damaged = |cause: String| DataError::Excel { path: path.to_owned(), source: crate::error::said(cause) };
     let (cells, notes) = crate::guard::fenced(damaged, || {
         let failed = |error: calamine::Error| damaged(error.to_string());
-        let mut book = calamine::open_workbook_auto_from_rs(std::io::Cursor::new(bytes)).map_err(failed)?;
+        let mut book = sheet::open(bytes).map_err(failed)?;
         let mut others = book.sheet_names();
         let position = match sheet {
             None => Some(0).filter(|_| !others.is_empty()),
@@ -42,7 +42,25 @@ mod sheet {
     use crate::cells::{self, Cell};
     use crate::dates::{self, DateFormat};
     use crate::error::DataError;
-    use calamine::{Data, ExcelDateTime, Range};
+    use bytes::Bytes;
+    use calamine::{Data, Error, ExcelDateTime, Ods, Range, Reader as _, Sheets, Xls, Xlsb, Xlsx};
+    use std::io::Cursor;
+
+    /// Opens a workbook by its content, so that what is wrong with it is said by the reader of its own format.
+    pub(super) fn open(bytes: Bytes) -> Result<Sheets<Cursor<Bytes>>, Error> {
+        let has =
+            |name: &str| zip::ZipArchive::new(Cursor::new(&bytes)).is_ok_and(|zip| zip.index_for_name(name).is_some());
+        let (open_document, binary) = (has("content.xml"), has("xl/workbook.bin"));
+        if bytes.starts_with(b"\xd0\xcf\x11\xe0") {
+            Xls::new(Cursor::new(bytes)).map(Sheets::Xls).map_err(Error::Xls)
+        } else if open_document {
+            Ods::new(Cursor::new(bytes)).map(Sheets::Ods).map_err(Error::Ods)
+        } else if binary {
+            Xlsb::new(Cursor::new(bytes)).map(Sheets::Xlsb).map_err(Error::Xlsb)
+        } else {
+            Xlsx::new(Cursor::new(bytes)).map(Sheets::Xlsx).map_err(Error::Xlsx)
+        }
+    }
 
     pub(super) fn table(cells: &Range<Data>, path: &str) -> Result<ArrowTable, DataError> {
         let blank = |row: &&[Data]| row.iter().all(|cell| cell_of(cell) == Cell::Missing);
