@@ -1,5 +1,5 @@
 //! Reads partly labelled data for `mnar`: predictions (labels with one probability per class) and features, from
-//! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
+//! text tables of any kind, Parquet, Arrow, JSON lines and spreadsheets; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
 //! [`read_dataset`]; writes tables that appear whole or not at all; contains two small samples.
 //!
 //! ```
