@@ -18,7 +18,8 @@ pub(crate) enum Cell {
     Boolean(bool),
     Whole(i64),
     Number(f64),
-    /// Microseconds since 1970.
+    /// Microseconds since 1970; JSON has no times.
+    #[cfg_attr(not(feature = "excel"), allow(dead_code))]
     Time(i64),
     Text(String),
     List(Vec<Option<f64>>),

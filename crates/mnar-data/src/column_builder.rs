@@ -126,7 +126,7 @@ impl ColumnBuilder {
                 texts.push(text);
                 let many = self.wanted == Wanted::Inferred && texts.seen.len() > UNDECIDED;
                 if many && texts.all_numbers(self.decimals.commas_allowed) {
-                    self.values = Building::Numbers(self.to_numbers(place.path)?);
+                    self.values = Building::Numbers(self.take_numbers(place.path)?);
                 }
                 Ok(())
             }
@@ -184,7 +184,7 @@ impl ColumnBuilder {
     }
 
     /// The texts so far as numbers, where they are all numbers, booleans or dates.
-    fn to_numbers(&mut self, path: &str) -> Result<Numbers, DataError> {
+    fn take_numbers(&mut self, path: &str) -> Result<Numbers, DataError> {
         let Building::Texts(texts) = &self.values else { return Ok(Numbers::default()) };
         self.decimals.commas = texts.commas > 0;
         self.decimals.points = texts.points > 0;
@@ -210,7 +210,7 @@ impl ColumnBuilder {
             let commas_allowed = self.decimals.commas_allowed;
             let numbers = inferred && (texts.all_numbers(commas_allowed) || texts.all_booleans());
             if numbers || dates.is_some() {
-                self.values = Building::Numbers(self.to_numbers(path)?);
+                self.values = Building::Numbers(self.take_numbers(path)?);
             }
         }
         let Self { name, wanted, values, decimals, marks } = self;

@@ -48,7 +48,7 @@ fn check_blocks(bytes: &[u8]) -> Result<(), &'static str> {
     for block in blocks {
         let parts = [block.offset(), i64::from(block.metaDataLength()), block.bodyLength()];
         let end = parts.iter().try_fold(0_i64, |end, part| end.checked_add(*part).filter(|_| *part >= 0));
-        if !end.and_then(|end| usize::try_from(end).ok()).is_some_and(|end| end <= bytes.len()) {
+        if end.and_then(|end| usize::try_from(end).ok()).is_none_or(|end| end > bytes.len()) {
             return Err("a block lies outside of the file");
         }
     }
