@@ -28,6 +28,11 @@ pub(crate) fn read(bytes: Bytes, sheet: Option<&str>, path: &str) -> Result<(Arr
             return Err(DataError::UnknownSheet { path, sheet: sheet.unwrap_or_default().to_owned(), sheets });
         };
         let name = others.remove(position);
+        if sheet::is_mostly_empty(&mut book, &name).map_err(failed)? {
+            return Err(damaged(
+                "a few cells are spread over millions; save the table in a sheet of its own".to_owned(),
+            ));
+        }
         let cells = book.worksheet_range(&name).map_err(failed)?;
         let several = sheet.is_none() && !others.is_empty();
         let notes = if several { vec![Note::Sheet { name, others }] } else { Vec::new() };
@@ -60,6 +65,22 @@ mod sheet {
         } else {
             Xlsx::new(Cursor::new(bytes)).map(Sheets::Xlsx).map_err(Error::Xlsx)
         }
+    }
+
+    /// Whether a stray cell far out would make a table of up to 17 billion cells, which is held in memory.
+    pub(super) fn is_mostly_empty(book: &mut Sheets<Cursor<Bytes>>, sheet: &str) -> Result<bool, Error> {
+        const ALWAYS: u64 = 10_000_000;
+        let Sheets::Xlsx(book) = book else { return Ok(false) };
+        let mut reader = book.worksheet_cells_reader(sheet).map_err(Error::Xlsx)?;
+        let (mut cells, mut rows, mut columns) = (0_u64, 0_u64, 0_u64);
+        while let Some(cell) = reader.next_cell().map_err(Error::Xlsx)? {
+            let (row, column) = cell.get_position();
+            cells += 1;
+            rows = rows.max(u64::from(row) + 1);
+            columns = columns.max(u64::from(column) + 1);
+        }
+        let area = rows * columns;
+        Ok(area > ALWAYS && area / 100 > cells)
     }
 
     pub(super) fn table(cells: &Range<Data>, path: &str) -> Result<ArrowTable, DataError> {

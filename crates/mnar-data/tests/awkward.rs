@@ -577,7 +577,8 @@ fn workbook(sheets: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// Cells separated by bars: a number, `d` and a number for a date, `b` and 0 or 1, `!` for an error, or else a text.
+/// Cells separated by bars: a number, `d` and a number for a date, `b` and 0 or 1, `!` for an error,
+/// `@` and a place for a 5 there, or else a text.
 fn sheet_row(row: &str) -> String {
     let cell = |cell: &str| {
         if cell.is_empty() {
@@ -588,6 +589,8 @@ fn sheet_row(row: &str) -> String {
             format!("<c s=\"1\"><v>{day}</v></c>")
         } else if let Some(value) = cell.strip_prefix("b:") {
             format!("<c t=\"b\"><v>{value}</v></c>")
+        } else if let Some(place) = cell.strip_prefix('@') {
+            format!("<c r=\"{place}\"><v>5</v></c>")
         } else if cell == "!" {
             "<c t=\"e\"><v>#N/A</v></c>".to_owned()
         } else {
@@ -624,6 +627,12 @@ fn spreadsheets() {
             Read(2, "a#", "u v", &["read the sheet `Data`; the other sheets are `Notes`"]),
         ),
         case("no label", "t.xlsx", one("a|Y\n1|u\n"), Refused(&["there is no column `y`, did you mean `Y`?"])),
+        case(
+            "a stray cell",
+            "t.xlsx",
+            one("a|y\n1|u\n@XFD1048576"),
+            Refused(&["not a readable spreadsheet", "spread over millions"]),
+        ),
         case("an empty sheet", "t.xlsx", one(""), Refused(&["the file is empty"])),
         case("not a spreadsheet", "t.xlsx", "a,y\n1,u\n", Refused(&["not a readable spreadsheet"])),
         case(
