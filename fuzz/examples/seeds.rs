@@ -18,7 +18,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (i, text) in predictions.iter().enumerate() {
         fs::write(corpus.join(format!("csv_predictions/{i}.csv")), text)?;
     }
-    let features = ["a,b,label\n1,2,x\n-3.5,1e9,\n0,0,y\n", "label,fold,a,b,c\nx,1,1,2,t\nNA,2,3,4,u\ny,1,5,6,v\n"];
+    let features = [
+        "a,b,label\n1,2,x\n-3.5,1e9,\n0,0,y\n",
+        "label,fold,a,b,c\nx,1,1,2,t\nNA,2,3,4,u\ny,1,5,6,v\n",
+        "label;a;b\nx;1,5;29.02.2024\n-1;?;01.03.2024\n",
+        "{\"a\":1,\"b\":[1,2],\"label\":\"x\"}\n{\"a\":null,\"label\":null}\n",
+    ];
     for (i, text) in features.iter().enumerate() {
         fs::write(corpus.join(format!("features_csv/{i}.csv")), text)?;
     }

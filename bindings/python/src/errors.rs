@@ -68,10 +68,25 @@ fn message(error: &dyn std::error::Error, remedies: &[Remedy]) -> String {
             }
             Remedy::Set { option, value } => text.push_str(&format!("\nhint: {}={value:?}", keyword(option))),
             Remedy::Unset { option } => text.push_str(&format!("\nhint: leave out `{}`", keyword(option))),
+            Remedy::All(remedies) => text.push_str(&format!("\nhint: {}", keywords(remedies))),
             _ => {}
         }
     }
     text
+}
+
+/// Several options at once, each with all of its values: `ignore=["a", "b"], missing=["?"]`.
+fn keywords(remedies: &[Remedy]) -> String {
+    let mut options: Vec<(&str, Vec<&str>)> = Vec::new();
+    for remedy in remedies {
+        let Remedy::Set { option, value } = remedy else { continue };
+        match options.iter_mut().find(|(other, _)| other == option) {
+            Some((_, values)) => values.push(value),
+            None => options.push((option, vec![value])),
+        }
+    }
+    let said = options.iter().map(|(option, values)| format!("{}={values:?}", keyword(option)));
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// The name of an option as a keyword.

@@ -31,7 +31,10 @@ pub(crate) fn speaks_of_rows(error: &anyhow::Error) -> bool {
 fn flag(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Set { option, value } if value.is_empty() => format!("--{option}"),
+        // A value that starts with a dash would be taken for a flag.
+        Remedy::Set { option, value } if value.starts_with('-') => format!("--{option}={}", quoted(value)),
         Remedy::Set { option, value } => format!("--{option} {}", quoted(value)),
+        Remedy::All(remedies) => remedies.iter().map(flag).collect::<Vec<_>>().join(" "),
         Remedy::Unset { option } => format!("leave out --{option}"),
         _ => String::new(),
     }
@@ -56,6 +59,9 @@ mod tests {
         assert_eq!(flag(&Remedy::set("ignore", "Individual ID")), "--ignore 'Individual ID'");
         assert_eq!(flag(&Remedy::set("missing", "it's")), r"--missing 'it'\''s'");
         assert_eq!(flag(&Remedy::set("label", "COLUMN")), "--label COLUMN");
+        assert_eq!(flag(&Remedy::set("missing", "-999")), "--missing=-999");
+        let all = Remedy::All(vec![Remedy::set("ignore", "Individual ID"), Remedy::set("missing", "?")]);
+        assert_eq!(flag(&all), "--ignore 'Individual ID' --missing '?'");
         assert_eq!(flag(&Remedy::set("resume", "")), "--resume");
         assert_eq!(flag(&Remedy::unset("resume")), "leave out --resume");
         let error = anyhow::Error::from(RunError::from(mnar::Error::NoUnlabelled { n: 3 })).context("a.csv");

@@ -300,7 +300,7 @@ fn bad_tables_are_refused_with_one_clear_message() {
     }
     refused(&["estimate", "/nowhere/p.csv", "--label", "y"], &["/nowhere/p.csv"]);
     refused(&["estimate", folder.path().to_str().unwrap(), "--label", "y"], &[]);
-    let binary = write(&folder, "binary.csv", [b'y', b',', b'p', 0xff, 0xfe, b'\n', 0x80, b',', b'1', b'\n']);
+    let binary = write(&folder, "binary.csv", [b'y', b',', b'p', 0, 0xff, 0xfe, b'\n', 0x80, b',', b'1', b'\n']);
     refused(&["estimate", binary.to_str().unwrap(), "--label", "y"], &["UTF-8"]);
 }
 

@@ -2,16 +2,19 @@
 
 use crate::batch::{Batch, Batches, batch_rows};
 use crate::columns::Selection;
+use crate::dates;
 use crate::error::{ColumnRole, DataError};
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, LargeStringArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 /// A table whose columns have types.
 pub(crate) trait TypedTable {
@@ -43,6 +46,41 @@ pub(crate) fn is_number(data_type: &DataType) -> bool {
         DataType::Dictionary(_, values) => is_number(values),
         other => other.is_numeric() || matches!(other, DataType::Boolean | DataType::Null),
     }
+}
+
+/// Whether the column holds dates, with or without a time.
+pub(crate) fn is_date(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
+}
+
+/// Dates as seconds since 1970 and billionths of a second; the type has been checked by [`is_date`].
+fn seconds_of(array: &dyn Array) -> Box<dyn Iterator<Item = Option<(i64, u32)>> + '_> {
+    fn split<T: ArrowPrimitiveType<Native = i64>>(
+        array: &dyn Array,
+        per_second: i64,
+    ) -> Box<dyn Iterator<Item = Option<(i64, u32)>> + '_> {
+        let part = move |value: i64| {
+            let nanos = value.rem_euclid(per_second) * (1_000_000_000 / per_second);
+            (value.div_euclid(per_second), u32::try_from(nanos).unwrap_or(0))
+        };
+        Box::new(array.as_primitive::<T>().iter().map(move |value| value.map(part)))
+    }
+    match array.data_type() {
+        DataType::Date32 => {
+            Box::new(array.as_primitive::<Date32Type>().iter().map(|day| day.map(|day| (i64::from(day) * 86_400, 0))))
+        }
+        DataType::Date64 => split::<Date64Type>(array, 1_000),
+        DataType::Timestamp(TimeUnit::Second, _) => split::<TimestampSecondType>(array, 1),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => split::<TimestampMillisecondType>(array, 1_000),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => split::<TimestampMicrosecondType>(array, 1_000_000),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => split::<TimestampNanosecondType>(array, 1_000_000_000),
+        other => unreachable!("types are checked before values are read: {other}"),
+    }
+}
+
+/// Dates as days since 1970-01-01, with the time as a fraction.
+pub(crate) fn days_of(array: &dyn Array) -> impl Iterator<Item = Option<f64>> + '_ {
+    seconds_of(array).map(|time| time.map(|(seconds, nanos)| (seconds as f64 + f64::from(nanos) / 1e9) / 86_400.0))
 }
 
 /// Whether the column holds text.
@@ -270,6 +308,10 @@ pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Res
             array.as_boolean().iter().map(|value| value.map(text)).collect()
         }
         DataType::Null => LargeStringArray::new_null(array.len()),
+        date if is_date(date) => {
+            let time = matches!(date, DataType::Timestamp(..));
+            seconds_of(array).map(|at| at.map(|(seconds, nanos)| dates::spell(seconds, nanos, time))).collect()
+        }
         DataType::Dictionary(..) => {
             let values = texts_of(array.as_any_dictionary().values(), spelling, path)?;
             let text = |k: usize| values.is_valid(k).then(|| values.value(k));

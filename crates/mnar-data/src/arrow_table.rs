@@ -1,10 +1,11 @@
 //! Tables in memory, as Arrow has them.
 
-use crate::arrays::{Arrays, Spelling, TypedTable, batches};
-use crate::batch::{Batches, Table};
-use crate::columns::{Selection, check_distinct};
+use crate::arrays::{Arrays, Spelling, TypedTable};
+use crate::batch::Table;
+use crate::columns::check_distinct;
 use crate::error::{DataError, show};
-use crate::format::Input;
+use crate::format::AnyTable;
+use crate::text_table::{STDIN, TextTable};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use std::path::{Path, PathBuf};
@@ -101,21 +102,13 @@ impl TypedTable for ArrowTable {
     }
 }
 
-impl Table for ArrowTable {
-    fn header(&self) -> &[String] {
-        &self.header
-    }
-
-    fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
-        batches(self, selection)
-    }
-}
-
 /// Where a table is read from: a file, or memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// A file or folder.
+    /// A file or folder; a pattern such as `part-*.parquet`; or `-`, standard input, which can be read once.
     Path(&'a Path),
+    /// Text in memory.
+    Text(&'a TextTable),
     /// A table in memory.
     Table(&'a ArrowTable),
 }
@@ -124,16 +117,15 @@ impl Source<'_> {
     /// What messages start with.
     pub fn name(self) -> String {
         match self {
+            Source::Path(path) if path == Path::new("-") => STDIN.to_owned(),
             Source::Path(path) => show(path),
+            Source::Text(text) => text.source_name().to_owned(),
             Source::Table(table) => table.name.clone(),
         }
     }
 
     pub(crate) fn into_table(self) -> Result<Box<dyn Table>, DataError> {
-        match self {
-            Source::Path(path) => Input::open(path)?.into_table(),
-            Source::Table(table) => Ok(Box::new(table.clone())),
-        }
+        Ok(AnyTable::open(self, None)?.into_table())
     }
 }
 
@@ -146,6 +138,12 @@ impl<'a> From<&'a Path> for Source<'a> {
 impl<'a> From<&'a PathBuf> for Source<'a> {
     fn from(path: &'a PathBuf) -> Self {
         Source::Path(path)
+    }
+}
+
+impl<'a> From<&'a TextTable> for Source<'a> {
+    fn from(text: &'a TextTable) -> Self {
+        Source::Text(text)
     }
 }
 

@@ -72,33 +72,3 @@ impl ColumnStack {
         out
     }
 }
-
-/// Collects number columns of unknown length into one array in row-major order.
-pub(crate) struct RowStack {
-    rows: usize,
-    n_columns: usize,
-    values: Vec<f64>,
-}
-
-impl RowStack {
-    pub(crate) fn new(n_columns: usize) -> Self {
-        Self { rows: 0, n_columns, values: Vec::new() }
-    }
-
-    pub(crate) fn push(&mut self, batch: &Batch) {
-        self.rows += batch.rows;
-        self.values.reserve(batch.rows * self.n_columns);
-        for i in 0..batch.rows {
-            self.values.extend(batch.numbers.iter().map(|column| column[i]));
-        }
-    }
-
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// All rows, one after the other.
-    pub(crate) fn into_array(self) -> Array2<f64> {
-        Array2::from_shape_vec((self.rows, self.n_columns), self.values).expect("every batch has all columns")
-    }
-}

@@ -8,8 +8,10 @@ use crate::format::open_maybe_gzipped;
 use crate::image_folder::{self, ClassPlace};
 use crate::images::{ImageShape, Images};
 use crate::label_file;
+use crate::note::Note;
 use crate::npy::{ArrayInputs, Npy};
 use crate::npz::{self, LabelKey};
+use crate::parquet_folder;
 use crate::row_names::RowNames;
 use crate::table_reader::{Purpose, read_table};
 use crate::values::Interner;
@@ -30,6 +32,8 @@ pub struct Dataset {
     pub row_names: Option<RowNames>,
     /// What in an image folder was not read: files that are not images, empty folders.
     pub skipped: Vec<String>,
+    /// What was detected in the file, and what was done about it.
+    pub notes: Vec<Note>,
 }
 
 /// What is classified.
@@ -100,8 +104,12 @@ pub struct ReadOptions {
     pub ignore: Vec<String>,
     /// Further texts that mean missing, for labels and features.
     pub missing: Vec<String>,
+    /// Keeps labels such as `NA`, `?` and `-1` as classes. By default they are read as missing, with a note.
+    pub labels_as_they_are: bool,
     /// Columns of a table that hold names though they look like numbers.
     pub categorical: Vec<String>,
+    /// The sheet of a spreadsheet; by default the first.
+    pub sheet: Option<String>,
     /// The height and width that the images of a folder are resized to.
     pub resize: Option<(usize, usize)>,
 }
@@ -129,11 +137,15 @@ pub struct RowsToPredict {
     pub row_names: Option<RowNames>,
     /// What in an image folder was not read.
     pub skipped: Vec<String>,
+    /// What was detected in the file, and what was done about it.
+    pub notes: Vec<Note>,
 }
 
 /// Reads inputs with their labels: a table in memory, or a file or folder. By name and content, the latter is one of
 ///
-/// - a table of features: CSV, TSV or Parquet, where a list of numbers becomes one feature per number;
+/// - a table of features: text with any of the usual separators and encodings, gzipped or not (`.csv`, `.tsv`, `.txt`, or
+///   `-` for standard input); Parquet, in one file, a folder or a pattern; Arrow or feather; JSON lines; a sheet of a
+///   spreadsheet. A list of numbers becomes one feature per number;
 /// - an `.npy` array: numbers of shape (n, features), or bytes that are images;
 /// - an `.npz` archive with `train_images`, `train_labels` and so on, `x` and `y`, or `images` and `labels`;
 /// - MNIST's idx files, as a folder or as the file of images;
@@ -161,13 +173,15 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
     let kind = Kind::of_source(source)?;
     let read = match source {
         Source::Path(path) => kind.read(path, options)?,
-        Source::Table(_) => read_table_inputs(source, options)?,
+        Source::Table(_) | Source::Text(_) => read_table_inputs(source, options)?,
     };
+    let mut notes = read.notes;
     let labels = match (&options.labels_file, read.labels) {
         (Some(file), _) => {
-            let label = options.label.as_deref();
             let (rows, row_names) = (read.inputs.len(), read.row_names.as_ref());
-            label_file::read(file, label, &options.missing, rows, row_names, &shown)?
+            let (labels, more) = label_file::read(file, options, rows, row_names, &shown)?;
+            notes.extend(more);
+            labels
         }
         (None, Some(labels)) => labels,
         (None, None) => {
@@ -179,7 +193,7 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
         let source = options.labels_file.as_deref().map_or(shown, show);
         return Err(DataError::core(&source, mnar::Error::NoLabels { n: labels.len() }));
     }
-    Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped })
+    Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped, notes })
 }
 
 /// Reads inputs for a trained model. Labels and columns that it does not know are ignored, except for `id`, the column of
@@ -197,12 +211,13 @@ pub fn read_for_prediction<'a>(
     // A table in memory needs no path.
     let path = match source {
         Source::Path(path) => path,
-        Source::Table(_) => Path::new(""),
+        Source::Table(_) | Source::Text(_) => Path::new(""),
     };
     let read = match (kind, expected) {
         (Kind::Table, Expected::Table(encoder)) => {
             let read = read_table(source, &Purpose::Predict(encoder), id)?;
-            ReadInputs { row_names: read.row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), None) }
+            let (row_names, notes) = (read.row_names, read.notes);
+            ReadInputs { row_names, notes, ..ReadInputs::unnamed(Inputs::Table(read.features), None) }
         }
         (Kind::Table, Expected::Images { .. }) => return Err(wrong(&shown, true)),
         (Kind::ImageFolder | Kind::ImageFile, Expected::Table(_)) => return Err(wrong(&shown, false)),
@@ -211,7 +226,8 @@ pub fn read_for_prediction<'a>(
             let names: Vec<String> = listing.files.into_iter().map(|file| file.name).collect();
             let size = resize.then_some((shape.height, shape.width));
             let inputs = Inputs::Images(image_folder::decode(path, &names, size)?);
-            ReadInputs { inputs, labels: None, row_names: Some(RowNames::files(names)), skipped: listing.skipped }
+            let (row_names, skipped) = (Some(RowNames::files(names)), listing.skipped);
+            ReadInputs { row_names, skipped, ..ReadInputs::unnamed(inputs, None) }
         }
         (Kind::ImageFile, Expected::Images { shape, resize }) => {
             let size = resize.then_some((shape.height, shape.width));
@@ -243,7 +259,7 @@ pub fn read_for_prediction<'a>(
         (Inputs::Table(_), Expected::Images { .. }) => return Err(wrong(&shown, true)),
         (Inputs::Images(_), Expected::Table(_)) => return Err(wrong(&shown, false)),
     };
-    Ok(RowsToPredict { inputs, row_names: read.row_names, skipped: read.skipped })
+    Ok(RowsToPredict { inputs, row_names: read.row_names, skipped: read.skipped, notes: read.notes })
 }
 
 fn wrong(path: &str, wants_images: bool) -> DataError {
@@ -261,11 +277,12 @@ struct ReadInputs {
     labels: Option<Labels>,
     row_names: Option<RowNames>,
     skipped: Vec<String>,
+    notes: Vec<Note>,
 }
 
 impl ReadInputs {
     fn unnamed(inputs: Inputs, labels: Option<Labels>) -> Self {
-        Self { inputs, labels, row_names: None, skipped: Vec::new() }
+        Self { inputs, labels, row_names: None, skipped: Vec::new(), notes: Vec::new() }
     }
 }
 
@@ -285,11 +302,14 @@ impl Kind {
     fn of_source(source: Source<'_>) -> Result<Self, DataError> {
         match source {
             Source::Path(path) => Self::of(path),
-            Source::Table(_) => Ok(Kind::Table),
+            Source::Table(_) | Source::Text(_) => Ok(Kind::Table),
         }
     }
 
     fn of(path: &Path) -> Result<Self, DataError> {
+        if path == Path::new("-") || parquet_folder::files_of(path)?.is_some() {
+            return Ok(Kind::Table);
+        }
         let metadata = std::fs::metadata(path).map_err(|error| DataError::io(&show(path), "opened", error))?;
         if metadata.is_dir() {
             return Self::of_folder(path);
@@ -404,10 +424,19 @@ fn read_table_inputs(source: Source<'_>, options: &ReadOptions) -> Result<ReadIn
         ignore: &options.ignore,
         missing: &options.missing,
         categorical: &options.categorical,
+        sheet: options.sheet.as_deref(),
     };
     let read = read_table(source, &purpose, options.id.as_deref())?;
-    let row_names = read.row_names;
-    Ok(ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Table(read.features), read.labels) })
+    let (row_names, mut notes) = (read.row_names, read.notes);
+    let labels = match read.labels {
+        Some(labels) => {
+            let (labels, more) = label_file::finish(labels, options, &source.name())?;
+            notes.extend(more);
+            Some(labels)
+        }
+        None => None,
+    };
+    Ok(ReadInputs { row_names, notes, ..ReadInputs::unnamed(Inputs::Table(read.features), labels) })
 }
 
 /// The folder that CIFAR-10's archive unpacks to.
@@ -463,5 +492,6 @@ fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, D
         labels: Some(labels),
         row_names: Some(RowNames::files(names)),
         skipped,
+        notes: Vec::new(),
     })
 }

@@ -1,8 +1,11 @@
-//! CSV and TSV, plain or gzipped.
+//! Tables of text whose values are separated by commas, tabs, semicolons or bars.
 
 use crate::batch::{Batch, Batches, Table, batch_rows};
+use crate::column_builder::decimal_comma;
 use crate::columns::{Selection, check_distinct};
 use crate::error::{ColumnRole, DataError};
+use crate::note::Note;
+use crate::text::TextReader;
 use arrow_array::LargeStringArray;
 use arrow_array::builder::LargeStringBuilder;
 use csv::ByteRecord;
@@ -38,6 +41,36 @@ pub(crate) struct DelimitedTable<R> {
     rows: usize,
     /// Whether the row read last spans several lines.
     spans_lines: bool,
+    delimiter: u8,
+    /// The separator that the name of the file stands for.
+    expected: u8,
+}
+
+impl DelimitedTable<TextReader> {
+    /// Opens a text of any encoding; the separator is `expected` unless the text shows another.
+    pub(crate) fn detect(mut text: TextReader, expected: u8, path: &str) -> Result<Self, DataError> {
+        let delimiter = text.delimiter(expected);
+        let mut table = Self::open(text, delimiter, path)?;
+        table.expected = expected;
+        Ok(table)
+    }
+
+    /// What was detected; complete once the table has been read.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if self.delimiter != self.expected {
+            let name = match self.delimiter {
+                b';' => "semicolon",
+                b'\t' => "tab",
+                b'|' => "bar",
+                b',' => "comma",
+                _ => "otherwise",
+            };
+            notes.push(Note::Delimiter { name });
+        }
+        notes.extend(self.reader.get_ref().inner.notes());
+        notes
+    }
 }
 
 impl<R: Read> DelimitedTable<R> {
@@ -60,13 +93,24 @@ impl<R: Read> DelimitedTable<R> {
             .map(|name| std::str::from_utf8(name).map(|name| name.trim().to_owned()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| DataError::NotUtf8 { path: path.to_owned(), place: "the header".into() })?;
-        let table = Self { reader, raw_header, header, path: path.to_owned(), rows: 0, spans_lines: false };
-        check_distinct(&table.header, path)?;
+        let path = path.to_owned();
+        let (rows, spans_lines, expected) = (0, false, delimiter);
+        let table = Self { reader, raw_header, header, path, rows, spans_lines, delimiter, expected };
+        check_distinct(&table.header, &table.path)?;
         Ok(table)
     }
 
     pub(crate) fn header(&self) -> &[String] {
         &self.header
+    }
+
+    /// Whether a comma can be a decimal mark.
+    pub(crate) fn may_have_commas(&self) -> bool {
+        self.delimiter != b','
+    }
+
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.delimiter
     }
 
     pub(crate) fn raw_header(&self) -> &ByteRecord {
@@ -117,6 +161,9 @@ impl<R: Read> DelimitedTable<R> {
     fn number(&self, bytes: &[u8], column: usize, role: ColumnRole) -> Result<f64, DataError> {
         let text = self.text(bytes, column)?.trim();
         if let Ok(number) = text.parse() {
+            return Ok(number);
+        }
+        if let Some(number) = decimal_comma(text).filter(|_| self.may_have_commas()) {
             return Ok(number);
         }
         let (path, row, column) = (self.path.clone(), self.rows, self.header[column].clone());

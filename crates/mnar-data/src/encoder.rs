@@ -1,6 +1,7 @@
 //! Turns features into the numbers that a model takes.
 
 use crate::columns::find;
+use crate::dates::DateFormat;
 use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{Categories, ColumnValues, FeatureTable};
 use crate::values::LabelMatcher;
@@ -20,6 +21,9 @@ pub struct TableEncoder {
     columns: Vec<EncodedColumn>,
     dropped: Vec<String>,
     missing: Vec<String>,
+    /// How dates are written in the columns that hold some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dates: Vec<(String, DateFormat)>,
 }
 
 /// A column of the table and what becomes of it.
@@ -107,7 +111,9 @@ impl TableEncoder {
                 DataError::AllConstant { path, dropped: list(&dropped) }
             });
         }
-        Ok(Self { columns, dropped, missing: table.missing().to_vec() })
+        let dates = table.dates().iter().filter(|(name, _)| columns.iter().any(|column| column.name == *name)).cloned();
+        let dates = dates.collect();
+        Ok(Self { columns, dropped, missing: table.missing().to_vec(), dates })
     }
 
     /// The features of a table, one row per row of the table. Columns that the encoder does not know are ignored.
@@ -200,6 +206,11 @@ impl TableEncoder {
     /// The columns that are used.
     pub fn columns(&self) -> &[EncodedColumn] {
         &self.columns
+    }
+
+    /// How dates are written in this column, if it held some.
+    pub(crate) fn date_format(&self, column: &str) -> Option<DateFormat> {
+        self.dates.iter().find(|(name, _)| name == column).map(|(_, format)| *format)
     }
 
     pub(crate) fn missing(&self) -> &[String] {

@@ -104,6 +104,22 @@ pub enum DataError {
         /// Where: the header, or a row and column.
         place: String,
     },
+    /// The file is not text at all, though its name says so.
+    #[error("{path}: this is not a table of text: {what}")]
+    NotText {
+        /// The file.
+        path: String,
+        /// What it is instead, and what to do.
+        what: &'static str,
+    },
+    /// Several columns cannot be used.
+    #[error("{path}: {} columns cannot be used as they are:{}", problems.len(), itemised(problems, path))]
+    Columns {
+        /// The file.
+        path: String,
+        /// One error per column, in the order of the columns.
+        problems: Vec<DataError>,
+    },
     /// Two columns carry the same name.
     #[error("{path}: more than one column is called {names}; column names must differ")]
     DuplicateColumns {
@@ -332,6 +348,104 @@ pub enum DataError {
         from: &'static str,
         /// The format that the name of the copy stands for.
         to: &'static str,
+    },
+    /// Copies of tables are made of text and Parquet alone.
+    #[error("{path}: no copy can be made of a {kind} file; save it as CSV or Parquet first")]
+    CopyOf {
+        /// The file.
+        path: String,
+        /// Its format.
+        kind: &'static str,
+    },
+    /// Not JSON with one object per row.
+    #[error("{path}: {place}not readable as JSON with one object per row")]
+    Json {
+        /// The file.
+        path: String,
+        /// The row, or nothing.
+        place: String,
+        /// The error of the decoder.
+        source: Cause,
+    },
+    /// A value of JSON is not a single one.
+    #[error("{path}: row {row}, column `{column}`: the value is {what}; write numbers, texts or lists of numbers")]
+    Nested {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Not a spreadsheet, or a damaged one.
+    #[error("{path}: not a readable spreadsheet")]
+    Excel {
+        /// The file.
+        path: String,
+        /// The error of the decoder.
+        source: Cause,
+    },
+    /// A spreadsheet has no such sheet.
+    #[error("{path}: there is no sheet `{sheet}` (the sheets are {sheets})")]
+    UnknownSheet {
+        /// The file.
+        path: String,
+        /// The requested sheet.
+        sheet: String,
+        /// The sheets there are.
+        sheets: String,
+    },
+    /// A sheet is requested of a file that has none.
+    #[error("{path}: a {kind} file has no sheets, so there is no `{sheet}`")]
+    NoSheets {
+        /// The file.
+        path: String,
+        /// Its format.
+        kind: &'static str,
+        /// The requested sheet.
+        sheet: String,
+    },
+    /// Not an Arrow file, or a damaged one.
+    #[error("{path}: not a readable Arrow or feather file")]
+    Arrow {
+        /// The file.
+        path: String,
+        /// The error of the decoder.
+        source: Cause,
+    },
+    /// The program was built without a format.
+    #[error("{path}: this program was built without {format}; save the table as CSV or Parquet")]
+    NotBuilt {
+        /// The file.
+        path: String,
+        /// The format.
+        format: &'static str,
+    },
+    /// No file fits a pattern.
+    #[error("{path}: no file has a name like this")]
+    NoMatch {
+        /// The pattern.
+        path: String,
+    },
+    /// A pattern stands for files that are not Parquet.
+    #[error("{path}: `{file}` is among these files, but only Parquet files can be read as one table")]
+    NotParquetPart {
+        /// The pattern.
+        path: String,
+        /// The file.
+        file: String,
+    },
+    /// The files of one table differ in their columns.
+    #[error("{path}: it has {difference}; all files of a table must have the columns of {first}")]
+    Schema {
+        /// The file.
+        path: String,
+        /// The file that it is compared with.
+        first: String,
+        /// What differs.
+        difference: String,
     },
     /// Not an MNIST idx file, or a damaged one.
     #[error("{path}: not a readable idx file: {what}")]
@@ -651,6 +765,8 @@ impl DataError {
             | DataError::MissingValue { role: ColumnRole::Number, .. }
             | DataError::ColumnType { role: ColumnRole::Number, .. } => vec![Remedy::set("features", "COLUMNS")],
             DataError::ColumnType { role: ColumnRole::Feature, column, .. }
+            | DataError::Infinite { column, .. }
+            | DataError::ListLength { column, .. }
             | DataError::TooLarge { column, .. }
             | DataError::TooFine { column, .. } => vec![Remedy::set("ignore", column)],
             DataError::TooManyLevels { column, .. } => vec![Remedy::set("ignore", column), Remedy::set("id", column)],
@@ -661,8 +777,31 @@ impl DataError {
             DataError::NoLabelsInside { .. } => vec![Remedy::set("labels", "FILE")],
             DataError::LabelNotAColumn { .. } => vec![Remedy::unset("label"), Remedy::set("labels", "FILE")],
             DataError::IdNotAColumn { .. } => vec![Remedy::unset("id")],
+            DataError::NoSheets { .. } => vec![Remedy::unset("sheet")],
+            DataError::UnknownSheet { .. } => vec![Remedy::set("sheet", "SHEET")],
             DataError::ImageSizes { .. } => vec![Remedy::set("resize", "HEIGHTxWIDTH")],
+            // One hint for all columns: the first remedy of each.
+            DataError::Columns { problems, .. } => {
+                let mut together = Vec::new();
+                for remedy in problems.iter().filter_map(|problem| problem.remedies().into_iter().next()) {
+                    if !together.contains(&remedy) {
+                        together.push(remedy);
+                    }
+                }
+                if together.is_empty() { together } else { vec![Remedy::All(together)] }
+            }
             _ => Vec::new(),
+        }
+    }
+
+    /// One error for all that is wrong.
+    pub(crate) fn all(mut problems: Vec<DataError>, path: &str) -> Self {
+        match problems.pop() {
+            Some(only) if problems.is_empty() => only,
+            last => {
+                problems.extend(last);
+                DataError::Columns { path: path.to_owned(), problems }
+            }
         }
     }
 
@@ -709,6 +848,21 @@ impl DataError {
         };
         Self::io(path, action, source)
     }
+}
+
+/// Errors of the same file, one per line.
+fn itemised(problems: &[DataError], path: &str) -> String {
+    const MOST: usize = 10;
+    let start = format!("{path}: ");
+    let mut text = String::new();
+    for problem in problems.iter().take(MOST) {
+        let said = problem.to_string();
+        text.push_str(&format!("\n  - {}", said.strip_prefix(&start).unwrap_or(&said)));
+    }
+    if problems.len() > MOST {
+        text.push_str(&format!("\n  - and {} more", problems.len() - MOST));
+    }
+    text
 }
 
 /// The words of a decoder, which may quote a whole damaged file.

@@ -1,9 +1,18 @@
-//! Finds the format of a file from its name, or else from its first bytes.
+//! Finds the format of a table from its name, or else from its first bytes, and opens it.
 
-use crate::batch::Table;
+use crate::arrays::{TypedTable, batches};
+use crate::arrow_table::Source;
+use crate::batch::{Batches, Table};
+use crate::columns::Selection;
 use crate::delimited::DelimitedTable;
 use crate::error::{DataError, show};
+use crate::json_lines;
+use crate::note::Note;
+use crate::parquet_folder::{self, ParquetFolder};
 use crate::parquet_table::ParquetTable;
+use crate::text::TextReader;
+use crate::text_table::TextTable;
+use bytes::{Buf, Bytes};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -12,8 +21,14 @@ use std::path::Path;
 /// A table's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    Delimited { delimiter: u8 },
+    /// Text; `delimiter` is what the name stands for, and the text may show another.
+    Delimited {
+        delimiter: u8,
+    },
     Parquet,
+    Json,
+    Excel,
+    Arrow,
 }
 
 impl Format {
@@ -21,6 +36,9 @@ impl Format {
         match self {
             Format::Delimited { .. } => "CSV",
             Format::Parquet => "Parquet",
+            Format::Json => "JSON",
+            Format::Excel => "spreadsheet",
+            Format::Arrow => "Arrow",
         }
     }
 
@@ -29,11 +47,71 @@ impl Format {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         match name.rsplit_once('.')?.1 {
-            "csv" => Some(Format::Delimited { delimiter: b',' }),
+            "csv" | "txt" => Some(Format::Delimited { delimiter: b',' }),
             "tsv" | "tab" => Some(Format::Delimited { delimiter: b'\t' }),
             "parquet" | "pq" => Some(Format::Parquet),
+            "jsonl" | "ndjson" | "json" => Some(Format::Json),
+            "xlsx" | "xlsm" | "xlsb" | "xls" | "ods" => Some(Format::Excel),
+            "arrow" | "feather" | "ipc" => Some(Format::Arrow),
             _ => None,
         }
+    }
+
+    fn of_bytes(start: &[u8]) -> Option<Self> {
+        if start.starts_with(b"PAR1") {
+            Some(Format::Parquet)
+        } else if start.starts_with(b"ARROW1") {
+            Some(Format::Arrow)
+        } else if start.starts_with(b"\xd0\xcf\x11\xe0") {
+            Some(Format::Excel)
+        } else {
+            None
+        }
+    }
+}
+
+/// An open table of any format.
+pub(crate) enum AnyTable {
+    Text(Box<DelimitedTable<TextReader>>),
+    /// With what there is to say about its file.
+    Typed(Box<dyn TypedTable>, Vec<Note>),
+}
+
+impl AnyTable {
+    /// Opens a table; `sheet` is the one of a spreadsheet.
+    pub(crate) fn open(source: Source<'_>, sheet: Option<&str>) -> Result<Self, DataError> {
+        match source {
+            Source::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
+            Source::Text(text) => Input::of_text(text).into_any(sheet),
+            Source::Path(path) if path == Path::new("-") => Input::of_text(&TextTable::stdin()?).into_any(sheet),
+            Source::Path(path) => match parquet_folder::files_of(path)? {
+                Some(files) => {
+                    let notes = vec![Note::Files { count: files.len() }];
+                    Ok(Self::Typed(Box::new(ParquetFolder::open(&files, &show(path))?), notes))
+                }
+                None => Input::open(path)?.into_any(sheet),
+            },
+        }
+    }
+
+    pub(crate) fn into_table(self) -> Box<dyn Table> {
+        match self {
+            Self::Text(table) => table,
+            Self::Typed(table, _) => Box::new(Typed(table)),
+        }
+    }
+}
+
+/// A table of typed columns, of which numbers without gaps are read.
+struct Typed(Box<dyn TypedTable>);
+
+impl Table for Typed {
+    fn header(&self) -> &[String] {
+        self.0.header()
+    }
+
+    fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
+        batches(self.0, selection)
     }
 }
 
@@ -41,6 +119,8 @@ impl Format {
 pub(crate) struct Input {
     opened: Opened,
     pub(crate) format: Format,
+    /// Whether the name says what the format is.
+    named: bool,
     pub(crate) path: String,
 }
 
@@ -48,37 +128,86 @@ impl Input {
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
         let shown = show(path);
         let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&shown, action, error))?;
-        let format = Format::of_name(path).unwrap_or(if opened.magic == b"PAR1" {
-            Format::Parquet
-        } else {
-            Format::Delimited { delimiter: b',' }
-        });
-        Ok(Self { opened, format, path: shown })
+        let by_name = Format::of_name(path);
+        let format = by_name.or_else(|| Format::of_bytes(&opened.magic));
+        let format = format.unwrap_or(Format::Delimited { delimiter: b',' });
+        Ok(Self { opened, format, named: by_name.is_some(), path: shown })
     }
 
-    /// The text of a delimited file.
-    pub(crate) fn into_text(self) -> Box<dyn Read + Send> {
-        self.opened.into_bytes()
+    fn of_text(text: &TextTable) -> Self {
+        let bytes = text.bytes().clone();
+        let magic = bytes[..bytes.len().min(MAGIC)].to_vec();
+        let opened = Opened { content: Content::Memory(bytes), magic };
+        let format = Format::Delimited { delimiter: b',' };
+        Self { opened, format, named: false, path: text.source_name().to_owned() }
+    }
+
+    /// The table in a text file.
+    pub(crate) fn into_delimited(self) -> Result<DelimitedTable<TextReader>, DataError> {
+        let expected = self.expected();
+        let text = TextReader::open(self.opened.into_bytes(), &self.path)?;
+        DelimitedTable::detect(text, expected, &self.path)
+    }
+
+    fn expected(&self) -> u8 {
+        match self.format {
+            Format::Delimited { delimiter } => delimiter,
+            _ => b',',
+        }
     }
 
     /// The file of a Parquet table, which is read from its end.
     pub(crate) fn into_file(self) -> Result<File, DataError> {
-        if self.opened.is_pipe {
-            let cause = io::Error::other(
-                "Parquet is read from its end, which a pipe does not have yet; save it to a file first",
-            );
-            return Err(DataError::io(&self.path, "read", cause));
+        match self.opened.content {
+            Content::File { file, is_pipe: false } => Ok(file),
+            _ => {
+                let cause = io::Error::other(
+                    "Parquet is read from its end, which a pipe does not have yet; save it to a file first",
+                );
+                Err(DataError::io(&self.path, "read", cause))
+            }
         }
-        Ok(self.opened.file)
     }
 
-    pub(crate) fn into_table(self) -> Result<Box<dyn Table>, DataError> {
+    fn into_any(self, sheet: Option<&str>) -> Result<AnyTable, DataError> {
         let path = self.path.clone();
-        Ok(match self.format {
-            Format::Delimited { delimiter } => Box::new(DelimitedTable::open(self.into_text(), delimiter, &path)?),
-            Format::Parquet => Box::new(ParquetTable::open(self.into_file()?, &path)?),
-        })
+        if let (Some(sheet), true) = (sheet, self.format != Format::Excel) {
+            let (kind, sheet) = (self.format.name(), sheet.to_owned());
+            return Err(DataError::NoSheets { path, kind, sheet });
+        }
+        match self.format {
+            Format::Delimited { .. } => {
+                let (expected, named) = (self.expected(), self.named);
+                let text = TextReader::open(self.opened.into_bytes(), &path)?;
+                if !named && json_lines::looks_like_json(text.start()) {
+                    return read_json(text, &path);
+                }
+                Ok(AnyTable::Text(Box::new(DelimitedTable::detect(text, expected, &path)?)))
+            }
+            Format::Parquet => Ok(AnyTable::Typed(Box::new(ParquetTable::open(self.into_file()?, &path)?), Vec::new())),
+            Format::Json => read_json(TextReader::open(self.opened.into_bytes(), &path)?, &path),
+            Format::Excel => {
+                let (table, notes) = crate::excel::read(self.read_all()?, sheet, &path)?;
+                Ok(AnyTable::Typed(Box::new(table), notes))
+            }
+            Format::Arrow => Ok(AnyTable::Typed(Box::new(crate::ipc::read(self.read_all()?, &path)?), Vec::new())),
+        }
     }
+
+    fn read_all(self) -> Result<Bytes, DataError> {
+        let mut bytes = Vec::new();
+        let read = self.opened.into_bytes().read_to_end(&mut bytes);
+        read.map_err(|error| DataError::io(&self.path, "read", error))?;
+        if bytes.is_empty() { Err(DataError::Empty { path: self.path }) } else { Ok(bytes.into()) }
+    }
+}
+
+fn read_json(mut text: TextReader, path: &str) -> Result<AnyTable, DataError> {
+    let mut bytes = Vec::new();
+    text.read_to_end(&mut bytes).map_err(|error| DataError::io(path, "read", error))?;
+    let not_utf8 = |_| DataError::NotUtf8 { path: path.to_owned(), place: "its text".into() };
+    let table = json_lines::read(&String::from_utf8(bytes).map_err(not_utf8)?, path)?;
+    Ok(AnyTable::Typed(Box::new(table), text.notes()))
 }
 
 /// The bytes of a file, decompressed if it is gzipped.
@@ -87,36 +216,45 @@ pub(crate) fn open_maybe_gzipped(path: &Path) -> Result<Box<dyn Read + Send>, Da
     Ok(opened.into_bytes())
 }
 
+/// Bytes that tell a format.
+const MAGIC: usize = 6;
+
 /// An open file whose first bytes have been looked at.
 struct Opened {
-    file: File,
+    content: Content,
     magic: Vec<u8>,
+}
+
+enum Content {
     /// A pipe cannot be rewound, so its first bytes are put in front of the rest again.
-    is_pipe: bool,
+    File {
+        file: File,
+        is_pipe: bool,
+    },
+    Memory(Bytes),
 }
 
 impl Opened {
     fn new(path: &Path) -> Result<Self, (&'static str, io::Error)> {
         if path.is_dir() {
-            let what = "it is a folder, and a table is one CSV or Parquet file";
+            let what = "it is a folder without Parquet files, and a table is a file or a folder of Parquet files";
             return Err(("read", io::Error::new(io::ErrorKind::IsADirectory, what)));
         }
         let mut file = File::open(path).map_err(|error| ("opened", error))?;
         let mut magic = Vec::new();
-        (&mut file).take(4).read_to_end(&mut magic).map_err(|error| ("read", error))?;
+        (&mut file).take(MAGIC as u64).read_to_end(&mut magic).map_err(|error| ("read", error))?;
         let is_pipe = file.rewind().is_err();
-        Ok(Self { file, magic, is_pipe })
+        Ok(Self { content: Content::File { file, is_pipe }, magic })
     }
 
     fn into_bytes(self) -> Box<dyn Read + Send> {
         // No UTF-8 text starts with these bytes, so compression is recognised under any name.
         let gzipped = self.magic.starts_with(&[0x1f, 0x8b]);
-        let again = if self.is_pipe { self.magic } else { Vec::new() };
-        let bytes = io::Cursor::new(again).chain(self.file);
-        if gzipped {
-            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, bytes)))
-        } else {
-            Box::new(bytes)
-        }
+        let bytes: Box<dyn Read + Send> = match self.content {
+            Content::File { file, is_pipe: true } => Box::new(Read::chain(io::Cursor::new(self.magic), file)),
+            Content::File { file, is_pipe: false } => Box::new(file),
+            Content::Memory(bytes) => Box::new(bytes.reader()),
+        };
+        if gzipped { Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 16, bytes))) } else { bytes }
     }
 }

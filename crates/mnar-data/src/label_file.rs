@@ -1,11 +1,15 @@
 //! Labels in a file of their own.
 
+use crate::arrow_table::Source;
 use crate::columns::{Selection, find, twice};
-use crate::dataset::is_npy;
+use crate::dataset::{ReadOptions, is_npy};
 use crate::error::{ColumnRole, DataError, list, show};
-use crate::format::{Format, Input, open_maybe_gzipped};
+use crate::format::{Format, open_maybe_gzipped};
+use crate::note::Note;
 use crate::npy::Npy;
 use crate::row_names::{FILE, RowNames};
+use crate::screen::similar_classes;
+use crate::text::TextReader;
 use crate::values::{Interner, Missing};
 use arrow_array::Array;
 use mnar::Labels;
@@ -19,13 +23,13 @@ use std::path::Path;
 /// unlabelled; without such a column, and for all other inputs, there is one label per row.
 pub(crate) fn read(
     path: &Path,
-    label: Option<&str>,
-    missing: &[String],
+    options: &ReadOptions,
     rows: usize,
     row_names: Option<&RowNames>,
     inputs: &str,
-) -> Result<Labels, DataError> {
+) -> Result<(Labels, Vec<Note>), DataError> {
     let shown = show(path);
+    let (label, missing) = (options.label.as_deref(), &options.missing[..]);
     let row_names = row_names.filter(|names| names.column == FILE).map(|names| &names.names[..]);
     let mut labels = Interner::default();
     if is_npy(path)? {
@@ -38,7 +42,7 @@ pub(crate) fn read(
         let missing = Missing::new(missing);
         lines.iter().for_each(|line| labels.push(missing.present(line)));
     } else {
-        let table = Input::open(path)?.into_table()?;
+        let table = Source::Path(path).into_table()?;
         let header = table.header();
         let column = label_column(header, label, &shown)?;
         let file = row_names.and_then(|_| header.iter().position(|name| name == FILE));
@@ -57,27 +61,46 @@ pub(crate) fn read(
             }
         }
         if let (Some(row_names), Some(_)) = (row_names, file) {
-            return match_files(labels.into_labels(&shown)?, &files, row_names, &shown, inputs);
+            let (labels, notes) = finish(labels, options, &shown)?;
+            return Ok((match_files(labels, &files, row_names, &shown, inputs)?, notes));
         }
     }
-    let labels = labels.into_labels(&shown)?;
+    let (labels, notes) = finish(labels, options, &shown)?;
     if labels.len() != rows {
         let (found, expected, inputs) = (labels.len(), rows, inputs.to_owned());
         return Err(DataError::LabelCount { path: shown, found, expected, inputs });
     }
-    Ok(labels)
+    Ok((labels, notes))
+}
+
+/// The classes, and what there is to say about them. Marks of missing labels are taken out.
+pub(crate) fn finish(
+    mut labels: Interner,
+    options: &ReadOptions,
+    path: &str,
+) -> Result<(Labels, Vec<Note>), DataError> {
+    let mut notes = Vec::new();
+    if !options.labels_as_they_are {
+        let marks = labels.take_marks();
+        if !marks.is_empty() {
+            notes.push(Note::MissingLabels { marks });
+        }
+    }
+    let labels = labels.into_labels(path)?;
+    notes.extend(similar_classes(&labels));
+    Ok((labels, notes))
 }
 
 /// The rows of a text file whose only column is the label. There a missing label is a blank line, which a reader
 /// of CSV would skip; blank lines at the end of the file beyond its `rows` rows are not rows either.
 fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<Option<Vec<String>>, DataError> {
-    let is_text = !matches!(Format::of_name(path), Some(Format::Parquet));
+    let is_text = matches!(Format::of_name(path), None | Some(Format::Delimited { .. }));
     if !is_text || !path.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    let read = open_maybe_gzipped(path)?.read_to_end(&mut bytes);
-    read.map_err(|error| DataError::io(&show(path), "read", error))?;
+    let Ok(mut text) = TextReader::open(open_maybe_gzipped(path)?, &show(path)) else { return Ok(None) };
+    text.read_to_end(&mut bytes).map_err(|error| DataError::io(&show(path), "read", error))?;
     // Quoted values and bytes that are not text are left to the reader of CSV.
     let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('"')) else { return Ok(None) };
     let mut lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();

@@ -1,5 +1,5 @@
 //! Reads partly labelled data for `mnar`: predictions (labels with one probability per class) and features, from
-//! CSV and Parquet; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
+//! text tables of any kind, Parquet, Arrow, JSON lines and spreadsheets; images and embeddings from numpy arrays, MNIST and CIFAR files and folders, all through
 //! [`read_dataset`]; writes tables that appear whole or not at all; contains two small samples.
 //!
 //! ```
@@ -17,32 +17,43 @@ mod arrow_table;
 mod atomic;
 mod batch;
 mod bmp;
+mod cells;
 mod cifar;
+mod column_builder;
 mod columns;
 mod dataset;
+mod dates;
 mod delimited;
 mod encoder;
 mod error;
+mod excel;
 mod feature_table;
-mod features;
 mod format;
 mod guard;
 pub mod idx;
 mod image_folder;
 mod images;
+mod ipc;
+mod json_lines;
 mod label_file;
+mod labels_alone;
 mod mask;
 mod mnist;
+mod note;
 mod npy;
 mod npz;
+mod parquet_folder;
 mod parquet_table;
 mod parquet_types;
 mod picture;
 mod predictions;
 mod row_names;
 pub mod samples;
+mod screen;
 mod stream;
 mod table_reader;
+mod text;
+mod text_table;
 mod values;
 mod write;
 
@@ -50,16 +61,19 @@ pub use arrow_table::{ArrowTable, Source};
 pub use atomic::AtomicFile;
 pub use columns::PredictionColumns;
 pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};
+pub use dates::DateFormat;
 pub use encoder::{ColumnEncoding, EncodedColumn, Scale, TableEncoder};
 pub use error::{Cause, ColumnRole, DataError};
 pub use feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
-pub use features::{FeatureColumns, Features, features_from_csv, read_features, read_folds, read_labels};
 pub use guard::quiet_decoder_panics;
 pub use images::{ImageShape, Images};
+pub use labels_alone::{read_folds, read_labels};
 pub use mask::mask_labels;
+pub use note::{IdentifierReason, Note};
 pub use predictions::{Predictions, predictions_from_csv, predictions_from_parquet, read_predictions};
 pub use row_names::RowNames;
 pub use samples::FullyLabelled;
 pub use stream::ParquetPredictions;
 pub use table_reader::{read_columns, read_marks};
+pub use text_table::TextTable;
 pub use write::{Column, write_table};

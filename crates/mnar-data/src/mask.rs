@@ -4,7 +4,6 @@ use crate::arrays::{Spelling, TypedTable as _, check_text, texts_of};
 use crate::atomic::{AtomicFile, TextFile};
 use crate::batch::BATCH_ROWS;
 use crate::columns::find;
-use crate::delimited::DelimitedTable;
 use crate::error::{DataError, show};
 use crate::format::{Format, Input};
 use crate::guard::guarded;
@@ -29,7 +28,8 @@ use std::sync::Arc;
 
 /// Copies a table, in the same format, with the label blanked wherever `labelled` is false. `keep_truth` adds
 /// a last column of that name with the labels as they were. Labels that mean missing by `missing` are blanked
-/// too, so that the copy needs no such list; all other values are kept to the byte. The table is never in
+/// too, so that the copy needs no such list; all other values are kept to the byte, though text of another encoding
+/// becomes UTF-8. The table is never in
 /// memory as a whole, and the copy appears whole or not at all. Where a column is added to a Parquet file, notes of
 /// Arrow about its own types (dictionaries, views) are dropped.
 pub fn mask_labels(
@@ -45,10 +45,11 @@ pub fn mask_labels(
     let to = Format::of_name(output).unwrap_or(from);
     let mask = Mask { label, missing: Missing::new(missing), keep_truth, labelled, path: input.path.clone() };
     match (from, to) {
-        (Format::Delimited { delimiter }, Format::Delimited { delimiter: to }) => {
-            mask.delimited(input, output, delimiter, to)
-        }
+        (Format::Delimited { .. }, Format::Delimited { delimiter: to }) => mask.delimited(input, output, to),
         (Format::Parquet, Format::Parquet) => mask.parquet(input, output),
+        (Format::Json | Format::Excel | Format::Arrow, _) => {
+            Err(DataError::CopyOf { path: mask.path, kind: from.name() })
+        }
         _ => Err(DataError::FormatChange { path: show(output), from: from.name(), to: to.name() }),
     }
 }
@@ -62,8 +63,10 @@ struct Mask<'a> {
 }
 
 impl Mask<'_> {
-    fn delimited(&self, input: Input, output: &Path, from: u8, to: u8) -> Result<(), DataError> {
-        let mut table = DelimitedTable::open(input.into_text(), from, &self.path)?;
+    /// Text is copied as UTF-8. Semicolons and bars are kept, since decimal commas may be why they are there.
+    fn delimited(&self, input: Input, output: &Path, to: u8) -> Result<(), DataError> {
+        let mut table = input.into_delimited()?;
+        let to = if matches!(table.delimiter(), b';' | b'|') && to == b',' { table.delimiter() } else { to };
         let label = find(table.header(), self.label, &self.path)?;
         self.check_new_column(table.header())?;
         let shown = show(output);

@@ -3,9 +3,10 @@
 //! Read here and not by a library, since a damaged header may claim any size: memory grows with the bytes that
 //! are there, integers of all widths are one kind, and nothing is held twice.
 
+use crate::column_builder::{ColumnBuilder, Place, Wanted};
 use crate::dataset::Inputs;
 use crate::error::{DataError, shorten};
-use crate::feature_table::{ColumnBuilder, FeatureTable, Place, Wanted};
+use crate::feature_table::FeatureTable;
 use crate::images::{ImageShape, Images};
 use std::io::Read;
 
@@ -298,7 +299,7 @@ impl ArrayInputs {
         let inputs = match self.images {
             Some((shape, pixels)) => Inputs::Images(Images::new(shape, pixels, path)?),
             None => {
-                let columns = self.columns.into_iter().map(|column| column.finish(training, path));
+                let columns = self.columns.into_iter().map(|column| Ok(column.finish(training, path)?.column));
                 let columns = columns.collect::<Result<Vec<_>, _>>()?;
                 Inputs::Table(FeatureTable::new(columns, self.rows, &[], path))
             }

@@ -11,17 +11,18 @@ use crate::guard::guarded;
 use crate::parquet_types::{Levels, column_type};
 use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    LargeBinaryArray, LargeListArray, LargeStringArray, NullArray, PrimitiveArray, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
+    ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    LargeBinaryArray, LargeListArray, LargeStringArray, NullArray, PrimitiveArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
+    UInt64Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer, i256};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, TimeUnit};
 use parquet::basic::{Compression, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
 use parquet::data_type::{
     AsBytes, BoolType, ByteArray, ByteArrayType, DataType as ParquetType, DoubleType, FixedLenByteArrayType, FloatType,
-    Int32Type, Int64Type,
+    Int32Type, Int64Type, Int96Type,
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
@@ -192,6 +193,7 @@ trait Blank: ParquetType {
 impl Blank for BoolType {}
 impl Blank for Int32Type {}
 impl Blank for Int64Type {}
+impl Blank for Int96Type {}
 impl Blank for FloatType {}
 impl Blank for DoubleType {}
 
@@ -341,6 +343,23 @@ fn column_of<R: ChunkReader + Send + 'static>(
         (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Decimal256(precision, scale)) => {
             wide_decimals!(FixedLenByteArrayType, precision, scale)
         }
+        (Physical::INT32, DataType::Date32) => {
+            column!(Int32Type, |values, nulls| Ok(Arc::new(Date32Array::new(values.into(), nulls))))
+        }
+        (Physical::INT64, DataType::Timestamp(unit, _)) => column!(Int64Type, move |values, nulls| {
+            let values = values.into();
+            Ok(match unit {
+                TimeUnit::Second => Arc::new(TimestampSecondArray::new(values, nulls)) as ArrayRef,
+                TimeUnit::Millisecond => Arc::new(TimestampMillisecondArray::new(values, nulls)),
+                TimeUnit::Microsecond => Arc::new(TimestampMicrosecondArray::new(values, nulls)),
+                TimeUnit::Nanosecond => Arc::new(TimestampNanosecondArray::new(values, nulls)),
+            })
+        }),
+        // The times of old writers, of which billionths of a second hold the years 1678 to 2262.
+        (Physical::INT96, DataType::Timestamp(..)) => column!(Int96Type, |values, nulls| {
+            let values: Vec<i64> = values.iter().map(|value| value.to_micros()).collect();
+            Ok(Arc::new(TimestampMicrosecondArray::new(values.into(), nulls)))
+        }),
         (Physical::BYTE_ARRAY, DataType::LargeUtf8) => texts!(LargeStringArray),
         (Physical::BYTE_ARRAY, DataType::LargeBinary) => texts!(LargeBinaryArray),
         (Physical::BOOLEAN, DataType::Null) => blanks!(BoolType),

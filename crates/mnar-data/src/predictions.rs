@@ -22,8 +22,8 @@ pub struct Predictions {
     pub folds: Option<Vec<u32>>,
 }
 
-/// Reads a table of predictions from memory or from a file: `.csv`, `.tsv` (gzipped or not), `.parquet`; under another
-/// name, the first bytes tell Parquet from CSV.
+/// Reads a table of predictions from memory or from a file of any format that [`read_dataset`](crate::read_dataset) reads
+/// tables from; under another name, the first bytes tell what it is.
 pub fn read_predictions<'a>(
     source: impl Into<Source<'a>>,
     columns: &PredictionColumns,

@@ -1,5 +1,6 @@
 //! Names of rows, by which predictions can be matched with their rows.
 
+use crate::column_builder::FinishedColumn;
 use crate::columns::{find, twice};
 use crate::error::DataError;
 use crate::feature_table::{ColumnValues, FeatureColumn};
@@ -23,9 +24,10 @@ impl RowNames {
     }
 
     /// Takes the column `id` out of those that were read.
-    pub(crate) fn take(columns: &mut Vec<FeatureColumn>, id: &str) -> Option<Self> {
-        let position = columns.iter().position(|column| column.name == id)?;
-        let FeatureColumn { name, values } = columns.remove(position);
+    pub(crate) fn take(columns: &mut Vec<Result<FinishedColumn, DataError>>, id: &str) -> Option<Self> {
+        let is_id = |column: &Result<FinishedColumn, _>| column.as_ref().is_ok_and(|column| column.column.name == id);
+        let position = columns.iter().position(is_id)?;
+        let FeatureColumn { name, values } = columns.remove(position).ok()?.column;
         let ColumnValues::Categorical(texts) = values else { return None };
         let text = |row| texts.code(row).map_or_else(String::new, |code| texts.levels()[code].clone());
         Some(Self { column: name, names: (0..texts.len()).map(text).collect() })

@@ -72,7 +72,7 @@ impl FullyLabelled {
     fn dataset(&self, inputs: Inputs) -> Dataset {
         let y = self.y.iter().copied().map(Some).collect();
         let labels = Labels::allow_degenerate(y, self.names.clone()).expect("the embedded sample has its classes");
-        Dataset { inputs, labels, row_names: None, skipped: Vec::new() }
+        Dataset { inputs, labels, row_names: None, skipped: Vec::new(), notes: Vec::new() }
     }
 }
 

@@ -1,23 +1,27 @@
-//! Reads tables of features: types are inferred from CSV in a single pass, and given by the schema of other tables.
+//! Reads tables of features: types are inferred from text in a single pass, and given by the schema of other tables.
 
 use crate::arrays::{
-    Spelling, TypedTable, check_text, is_number, is_number_list, is_text, lists_of, numbers_of, texts_of, type_name,
+    Spelling, TypedTable, check_text, days_of, is_date, is_number, is_number_list, is_text, lists_of, numbers_of,
+    texts_of, type_name,
 };
 use crate::arrow_table::Source;
 use crate::batch::batch_rows;
+use crate::column_builder::{ColumnBuilder, FinishedColumn, MissingFeature, Place, Wanted};
 use crate::columns::{find, twice};
+use crate::dates::DateFormat;
 use crate::delimited::DelimitedTable;
 use crate::encoder::{ColumnEncoding, TableEncoder};
 use crate::error::{ColumnRole, DataError, list};
-use crate::feature_table::{ColumnBuilder, FeatureColumn, FeatureTable, MissingFeature, Place, Wanted};
-use crate::format::{Format, Input};
-use crate::parquet_table::ParquetTable;
+use crate::feature_table::FeatureTable;
+use crate::format::AnyTable;
+use crate::note::Note;
 use crate::row_names::{RowNames, find_id};
+use crate::screen::screen;
+use crate::text::TextReader;
 use crate::values::{Interner, Missing};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use csv::ByteRecord;
-use mnar::Labels;
 
 /// What a table is read for.
 pub(crate) enum Purpose<'a> {
@@ -31,6 +35,8 @@ pub(crate) enum Purpose<'a> {
         ignore: &'a [String],
         missing: &'a [String],
         categorical: &'a [String],
+        /// The sheet of a spreadsheet.
+        sheet: Option<&'a str>,
     },
     /// These columns, for what labelling may depend on.
     Columns { names: &'a [String], missing: &'a [String] },
@@ -46,48 +52,54 @@ impl Purpose<'_> {
         }
     }
 
+    fn sheet(&self) -> Option<&str> {
+        match self {
+            Purpose::Train { sheet, .. } => *sheet,
+            _ => None,
+        }
+    }
+
     fn is_training(&self) -> bool {
         matches!(self, Purpose::Train { .. })
+    }
+
+    /// Whether the features were not named, so that some columns may be left out.
+    fn may_choose(&self) -> bool {
+        matches!(self, Purpose::Train { only: None, .. })
     }
 }
 
 /// What a table holds: its labels where it has them, and the names of its rows where a column was named for them.
 pub(crate) struct ReadTable {
     pub(crate) features: FeatureTable,
-    pub(crate) labels: Option<Labels>,
+    pub(crate) labels: Option<Interner>,
     pub(crate) row_names: Option<RowNames>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Reads a table; `id` is the column that names its rows.
 pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<ReadTable, DataError> {
-    let (shown, read) = match source {
-        Source::Path(path) => {
-            let input = Input::open(path)?;
-            let shown = input.path.clone();
-            let read = match input.format {
-                Format::Delimited { delimiter } => {
-                    read_delimited(DelimitedTable::open(input.into_text(), delimiter, &shown)?, purpose, id, &shown)?
-                }
-                Format::Parquet => {
-                    read_typed(Box::new(ParquetTable::open(input.into_file()?, &shown)?), purpose, id, &shown)?
-                }
-            };
-            (shown, read)
-        }
-        Source::Table(table) => {
-            let shown = table.source_name().to_owned();
-            let read = read_typed(Box::new(table.clone()), purpose, id, &shown)?;
-            (shown, read)
+    let shown = source.name();
+    let read = match AnyTable::open(source, purpose.sheet())? {
+        AnyTable::Text(table) => read_delimited(*table, purpose, id, &shown)?,
+        AnyTable::Typed(table, notes) => {
+            let mut read = read_typed(table, purpose, id, &shown)?;
+            read.notes.splice(..0, notes);
+            read
         }
     };
-    let (mut columns, labels, rows) = read;
+    let Read { mut columns, labels, rows, mut notes } = read;
     if rows == 0 {
         return Err(DataError::NoRows { path: shown });
     }
-    let labels = labels.map(|labels| labels.into_labels(&shown)).transpose()?;
     let row_names = id.and_then(|id| RowNames::take(&mut columns, id.trim()));
-    let features = FeatureTable::new(columns, rows, purpose.missing(), &shown);
-    Ok(ReadTable { features, labels, row_names })
+    let screened = screen(columns, purpose.may_choose(), &shown)?;
+    notes.extend(screened.notes);
+    let features = FeatureTable::new(screened.columns, rows, purpose.missing(), &shown).with_dates(screened.dates);
+    // A list `e` beside a column `e_0`.
+    let names: Vec<String> = features.columns().iter().map(|column| column.name.clone()).collect();
+    crate::columns::check_distinct(&names, &shown)?;
+    Ok(ReadTable { features, labels, row_names, notes })
 }
 
 /// Reads some columns of a table, as [`read_dataset`](crate::read_dataset) would read them.
@@ -109,7 +121,30 @@ pub fn read_marks<'a>(source: impl Into<Source<'a>>, name: &str, missing: &[Stri
     }
 }
 
-type Read = (Vec<FeatureColumn>, Option<Interner>, usize);
+/// What was read of a table. A column that cannot be used is an error of its own, so that all are reported at once.
+struct Read {
+    columns: Vec<Result<FinishedColumn, DataError>>,
+    labels: Option<Interner>,
+    rows: usize,
+    notes: Vec<Note>,
+}
+
+/// A column in the making, or the first thing that is wrong with it.
+struct Making<B> {
+    column: usize,
+    builder: Result<B, DataError>,
+}
+
+impl<B> Making<B> {
+    /// Adds values, unless the column has failed.
+    fn add(&mut self, add: impl FnOnce(&mut B) -> Result<(), DataError>) {
+        if let Ok(builder) = &mut self.builder
+            && let Err(error) = add(builder)
+        {
+            self.builder = Err(error);
+        }
+    }
+}
 
 /// The positions of the columns to read.
 struct Layout {
@@ -181,7 +216,9 @@ impl Layout {
                 for column in encoder.columns() {
                     let (position, wanted) =
                         match (header.iter().position(|name| *name == column.name), &column.encoding) {
-                            (Some(position), ColumnEncoding::Numeric { .. }) => (position, Wanted::Numeric),
+                            (Some(position), ColumnEncoding::Numeric { .. }) => {
+                                (position, encoder.date_format(&column.name).map_or(Wanted::Numeric, Wanted::Dates))
+                            }
                             (Some(position), ColumnEncoding::Categorical { .. }) => {
                                 (position, Wanted::Names { forced: true })
                             }
@@ -214,8 +251,8 @@ fn list_of(header: &[String], is_list: &[bool], name: &str) -> Option<usize> {
     header.iter().zip(is_list).position(|(column, is_list)| *is_list && column == list)
 }
 
-fn read_delimited<R: std::io::Read>(
-    mut table: DelimitedTable<R>,
+fn read_delimited(
+    mut table: DelimitedTable<TextReader>,
     purpose: &Purpose<'_>,
     id: Option<&str>,
     path: &str,
@@ -223,10 +260,13 @@ fn read_delimited<R: std::io::Read>(
     let layout = Layout::find(table.header(), &vec![false; table.header().len()], purpose, id, path)?;
     let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
     let mut labels = layout.label.map(|column| (column, Interner::default()));
-    let mut columns: Vec<(usize, ColumnBuilder)> = layout
+    let commas = table.may_have_commas();
+    let builder =
+        |column: usize, wanted| ColumnBuilder::new(table.header()[column].clone(), wanted).with_commas(commas);
+    let mut columns: Vec<Making<ColumnBuilder>> = layout
         .features
         .iter()
-        .map(|&(column, wanted)| (column, ColumnBuilder::new(table.header()[column].clone(), wanted)))
+        .map(|&(column, wanted)| Making { column, builder: Ok(builder(column, wanted)) })
         .collect();
     let mut record = ByteRecord::new();
     while table.next(&mut record)? {
@@ -234,16 +274,15 @@ fn read_delimited<R: std::io::Read>(
         if let Some((column, labels)) = &mut labels {
             labels.push(missing_label.present(table.text(&record[*column], *column)?));
         }
-        for (column, builder) in &mut columns {
-            let text = table.text(&record[*column], *column)?;
-            builder.push_text(missing.present(text), &place)?;
+        for making in &mut columns {
+            let text = table.text(&record[making.column], making.column)?;
+            making.add(|builder| builder.push_text(missing.present(text), &place));
         }
     }
-    let columns = columns
-        .into_iter()
-        .map(|(_, builder)| builder.finish(purpose.is_training(), path))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok((columns, labels.map(|(_, labels)| labels), table.rows()))
+    let training = purpose.is_training();
+    let columns = columns.into_iter().map(|making| making.builder?.finish(training, path)).collect();
+    let labels = labels.map(|(_, labels)| labels);
+    Ok(Read { columns, labels, rows: table.rows(), notes: table.notes() })
 }
 
 fn read_typed(
@@ -263,13 +302,15 @@ fn read_typed(
         .features
         .iter()
         .map(|&(column, wanted)| {
-            Ok((column, TypedColumn::new(&header[column], table.data_type(column), wanted, spelling, path)?))
+            let builder = TypedColumn::new(&header[column], table.data_type(column), wanted, spelling, path);
+            Making { column, builder }
         })
-        .collect::<Result<Vec<_>, DataError>>()?;
-    let mut wanted: Vec<usize> = layout.features.iter().map(|(column, _)| *column).chain(layout.label).collect();
+        .collect::<Vec<_>>();
+    let readable = columns.iter().filter(|making| making.builder.is_ok()).map(|making| making.column);
+    let mut wanted: Vec<usize> = readable.chain(layout.label).collect();
     wanted.sort_unstable();
     // A list is as wide as many columns; how wide is not known yet.
-    let most = if columns.iter().any(|(column, _)| is_list[*column]) { 4096 } else { batch_rows(wanted.len()) };
+    let most = if columns.iter().any(|making| is_list[making.column]) { 4096 } else { batch_rows(wanted.len()) };
     let (missing_label, missing) = (Missing::new(purpose.missing()), MissingFeature::new(purpose.missing()));
     let mut labels = layout.label.map(|column| (column, Interner::default()));
     let position = |column: usize| wanted.binary_search(&column).expect("every column is wanted");
@@ -279,24 +320,27 @@ fn read_typed(
         if let Some((column, labels)) = &mut labels {
             labels.extend(&texts_of(&arrays[position(*column)], spelling, path)?, &missing_label);
         }
-        for (column, builder) in &mut columns {
-            builder.extend(&arrays[position(*column)], rows, &missing, path)?;
+        for making in columns.iter_mut().filter(|making| making.builder.is_ok()) {
+            let array = &arrays[position(making.column)];
+            making.add(|builder| builder.extend(array, rows, &missing, path));
         }
         rows += arrays.first().map_or(0, |array| array.len());
     }
     let mut finished = Vec::with_capacity(columns.len());
-    for (_, builder) in columns {
-        builder.finish(purpose.is_training(), path, &mut finished)?;
+    for making in columns {
+        match making.builder {
+            Ok(builder) => builder.finish(purpose.is_training(), path, &mut finished),
+            Err(error) => finished.push(Err(error)),
+        }
     }
-    // A list `e` beside a column `e_0`.
-    let names: Vec<String> = finished.iter().map(|column| column.name.clone()).collect();
-    crate::columns::check_distinct(&names, path)?;
-    Ok((finished, labels.map(|(_, labels)| labels), rows))
+    let labels = labels.map(|(_, labels)| labels);
+    Ok(Read { columns: finished, labels, rows, notes: Vec::new() })
 }
 
 /// A typed column in the making.
 enum TypedColumn {
     Numbers(ColumnBuilder),
+    Dates(ColumnBuilder),
     Texts(ColumnBuilder, Spelling),
     List(ListBuilder),
 }
@@ -314,10 +358,12 @@ impl TypedColumn {
         let builder = |wanted| ColumnBuilder::new(name.to_owned(), wanted);
         if is_number_list(data_type) && !forced {
             Ok(Self::List(ListBuilder::new(name)))
-        } else if forced && (is_text || is_number) {
+        } else if forced && (is_text || is_number || is_date(data_type)) {
             Ok(Self::Texts(builder(wanted), spelling))
         } else if is_number {
             Ok(Self::Numbers(builder(Wanted::Numeric)))
+        } else if is_date(data_type) {
+            Ok(Self::Dates(builder(Wanted::Dates(DateFormat::Iso))))
         } else if is_text {
             // What a Parquet file calls text is not taken for numbers, unless a model needs them.
             let wanted = match (wanted, spelling) {
@@ -331,7 +377,7 @@ impl TypedColumn {
                 column: name.to_owned(),
                 found: type_name(data_type),
                 role: ColumnRole::Feature,
-                expected: "a number, a boolean, text or a list of numbers",
+                expected: "a number, a boolean, a date, text or a list of numbers",
             })
         }
     }
@@ -350,6 +396,11 @@ impl TypedColumn {
                     builder.push_number(value, &Place { path, row: first_row + i + 1 })?;
                 }
             }
+            Self::Dates(builder) => {
+                for (i, value) in days_of(array).enumerate() {
+                    builder.push_number(value.unwrap_or(f64::NAN), &Place { path, row: first_row + i + 1 })?;
+                }
+            }
             Self::Texts(builder, spelling) => {
                 for (i, text) in texts_of(array, *spelling, path)?.iter().enumerate() {
                     let text = text.and_then(|text| missing.present(text));
@@ -361,16 +412,13 @@ impl TypedColumn {
         Ok(())
     }
 
-    fn finish(self, training: bool, path: &str, out: &mut Vec<FeatureColumn>) -> Result<(), DataError> {
+    fn finish(self, training: bool, path: &str, out: &mut Vec<Result<FinishedColumn, DataError>>) {
         match self {
-            Self::Numbers(builder) | Self::Texts(builder, _) => out.push(builder.finish(training, path)?),
-            Self::List(list) => {
-                for builder in list.columns {
-                    out.push(builder.finish(training, path)?);
-                }
+            Self::Numbers(builder) | Self::Dates(builder) | Self::Texts(builder, _) => {
+                out.push(builder.finish(training, path));
             }
+            Self::List(list) => out.extend(list.columns.into_iter().map(|builder| builder.finish(training, path))),
         }
-        Ok(())
     }
 }
 

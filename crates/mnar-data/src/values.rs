@@ -5,7 +5,7 @@ use arrow_array::{Array, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::{Class, Labels};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Which texts mean that there is no label.
 #[derive(Clone, Debug)]
@@ -137,6 +137,45 @@ impl Interner {
             }
         });
         self.rows.push(code);
+    }
+
+    /// Takes labels that mean missing in the files of common tools for missing, and returns how often each occurs.
+    ///
+    /// `-1` is one where the others are classes numbered from 0; with one other class it is a class, as in -1 and 1.
+    pub(crate) fn take_marks(&mut self) -> Vec<(String, usize)> {
+        const MARKS: [&str; 14] =
+            ["NA", "na", "<NA>", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "None", "none", "?", "."];
+        let others: Vec<Cow<'_, str>> =
+            self.codes.keys().filter(|text| !MARKS.contains(&text.as_str())).map(|text| canonical(text)).collect();
+        let numbers: Option<HashSet<i64>> = others.iter().map(|text| text.parse().ok()).collect();
+        let minus_one = numbers.is_some_and(|numbers| {
+            numbers.contains(&-1) && numbers.len() > 2 && numbers.iter().all(|number| *number >= -1)
+        });
+        let is_mark = |text: &str| MARKS.contains(&text) || (minus_one && canonical(text) == "-1");
+        let mut counts = vec![0; self.codes.len()];
+        self.rows.iter().flatten().for_each(|&code| counts[code as usize] += 1);
+        let mut marks: Vec<(String, usize)> = self
+            .codes
+            .iter()
+            .filter(|(text, _)| is_mark(text))
+            .map(|(text, &code)| (text.clone(), counts[code as usize]))
+            .collect();
+        if marks.is_empty() {
+            return marks;
+        }
+        marks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let mut old: Vec<(String, u32)> = std::mem::take(&mut self.codes).into_iter().collect();
+        old.sort_unstable_by_key(|(_, code)| *code);
+        let mut renumbered = vec![None; old.len()];
+        for (text, code) in old.into_iter().filter(|(text, _)| !marks.iter().any(|(mark, _)| mark == text)) {
+            let new = u32::try_from(self.codes.len()).expect("fewer than before");
+            renumbered[code as usize] = Some(new);
+            self.codes.insert(text, new);
+        }
+        for row in &mut self.rows {
+            *row = row.and_then(|code| renumbered[code as usize]);
+        }
+        marks
     }
 
     /// The first row (from 0) without a value.

@@ -103,7 +103,7 @@ pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), Da
     match Format::of_name(path) {
         Some(Format::Parquet) => write_parquet(path, columns, rows, &shown),
         Some(Format::Delimited { delimiter }) => write_delimited(path, columns, rows, delimiter, &shown),
-        None => write_delimited(path, columns, rows, b',', &shown),
+        _ => write_delimited(path, columns, rows, b',', &shown),
     }
 }
 

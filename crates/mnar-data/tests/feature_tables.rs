@@ -168,10 +168,11 @@ fn parquet_is_typed_by_its_schema_and_lists_are_spread() {
 
     file(&folder, "t.parquet", columns(vec![Some(vec![Some(1.0)]), Some(vec![Some(1.0), Some(2.0)]), None]));
     assert!(refused(&path, &options).contains("row 2, column `e`: a list of 2 numbers, where the others have 1"));
-    let dates = |columns: &[Values]| parquet("optional int32 d (DATE); optional binary label (STRING);", columns);
-    file(&folder, "t.parquet", dates(&[I32(vec![Some(1), Some(2)]), Text(vec![Some("a"), Some("b")])]));
+    let times =
+        |columns: &[Values]| parquet("optional int32 d (TIME_MILLIS); optional binary label (STRING);", columns);
+    file(&folder, "t.parquet", times(&[I32(vec![Some(1), Some(2)]), Text(vec![Some("a"), Some("b")])]));
     let refusal = refused(&path, &options);
-    assert!(refusal.contains("column `d` has type Date32, but a feature must be a number"), "{refusal}");
+    assert!(refusal.contains("column `d` has type Time32(ms), but a feature must be a number"), "{refusal}");
     assert_eq!(read_dataset(&path, &options).unwrap_err().remedies(), [Remedy::set("ignore", "d")]);
     let schema = "optional double x; optional group label (LIST) { repeated group list { optional float element; } }";
     let lists = Lists(vec![Some(vec![Some(1.0)]), None]);

@@ -5,14 +5,14 @@ mod common;
 
 use arrow_array::types::{Float64Type, Int8Type, Int32Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array,
-    Int8Array, Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Float64Array, Int8Array,
+    Int64Array, LargeStringArray, ListArray, NullArray, RecordBatch, StringArray, StringViewArray, Time32SecondArray,
     UInt16Array,
 };
 use common::{chain, file, folder, labelled, numbers, table};
 use mnar_data::{
-    ArrowTable, Dataset, Expected, FeatureColumns, Inputs, PredictionColumns, ReadOptions, Split, TableEncoder,
-    read_dataset, read_features, read_for_prediction, read_labels, read_predictions,
+    ArrowTable, Dataset, Expected, Inputs, PredictionColumns, ReadOptions, Split, TableEncoder, read_dataset,
+    read_for_prediction, read_labels, read_predictions,
 };
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ fn lists_are_spread() {
 }
 
 #[test]
-fn predictions_and_features_are_those_of_csv() {
+fn predictions_are_those_of_csv() {
     let folder = folder();
     let label = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
     let p = Arc::new(Float64Array::from(vec![0.9, 0.5, 0.2]));
@@ -158,9 +158,6 @@ fn predictions_and_features_are_those_of_csv() {
     let mut columns = PredictionColumns::new("label");
     columns.fold = Some("fold".into());
     assert_eq!(read_predictions(&memory, &columns).unwrap(), read_predictions(&path, &columns).unwrap());
-    let all = FeatureColumns::AllNumeric;
-    let ours = read_features(&memory, "label", &all, Some("fold"), &[]).unwrap();
-    assert_eq!(ours, read_features(&path, "label", &all, Some("fold"), &[]).unwrap());
     columns.label = "lable".into();
     assert!(read_predictions(&memory, &columns).unwrap_err().to_string().starts_with("t: there is no column `lable`"));
 }
@@ -169,9 +166,9 @@ fn predictions_and_features_are_those_of_csv() {
 fn what_cannot_be_read_is_refused_by_name() {
     let y = || Arc::new(Int64Array::from(vec![0, 1])) as ArrayRef;
     let refused = |columns| chain(&read_dataset(&memory(columns), &labelled("y")).unwrap_err());
-    let dates = Arc::new(Date32Array::from(vec![1, 2]));
+    let times = Arc::new(Time32SecondArray::from(vec![1, 2]));
     assert!(
-        refused(vec![("d", dates), ("y", y())]).starts_with("t: column `d` has type Date32, but a feature must be")
+        refused(vec![("d", times), ("y", y())]).starts_with("t: column `d` has type Time32(s), but a feature must be")
     );
     assert!(refused(vec![("x", y()), ("z", y())]).starts_with("t: there is no column `y`"));
     let wide = Arc::new(Float64Array::from(vec![1.0, f64::INFINITY]));

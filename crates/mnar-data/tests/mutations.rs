@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use mnar_data::{
-    Column, FeatureColumns, PredictionColumns, features_from_csv, predictions_from_csv, predictions_from_parquet,
+    Column, PredictionColumns, ReadOptions, TextTable, predictions_from_csv, predictions_from_parquet, read_dataset,
     write_table,
 };
 use proptest::prelude::*;
@@ -58,6 +58,13 @@ const CSV: &str =
     "\u{feff}id,fold,label,p_a,p_b c,note\r\n1,0,a,0.9,1e-1,\"x, \"\"y\"\"\"\r\n2,1,,0.5,.5,\n3,0,\"b c\",0,1,ü🙂\n";
 const FEATURES: &str = "a,fold,label,b\n1,0,x,2\n-1e5,1,,0.25\n3,0,1.0,1\n";
 
+const SEMICOLONS: &str = "a;when;label;b\n1,5;2024-02-29T10:00Z;x;?\n-1e5;2023-01-01;-1;0,25\n3;2020-12-31;1.0;1\n";
+const JSON: &str = "{\"a\":1,\"e\":[1,2.5],\"label\":\"x\"}\n{\"a\":null,\"e\":[0,null],\"label\":null,\"b\":true}\n";
+
+fn options() -> ReadOptions {
+    ReadOptions { label: Some("label".into()), ..Default::default() }
+}
+
 fn parquet() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -85,7 +92,9 @@ fn columns() -> PredictionColumns {
 fn the_files_themselves_are_fine() {
     predictions_from_csv(Cursor::new(CSV), &columns(), "f").unwrap();
     predictions_from_parquet(parquet().into(), &columns(), "f").unwrap();
-    features_from_csv(Cursor::new(FEATURES), "label", &FeatureColumns::AllNumeric, Some("fold"), &[], "f").unwrap();
+    for text in [FEATURES, SEMICOLONS, JSON] {
+        read_dataset(&TextTable::new(text, "f"), &options()).unwrap();
+    }
 }
 
 #[test]
@@ -112,10 +121,12 @@ proptest! {
             Ok(read) => prop_assert_eq!(read.labels.len(), read.posteriors.len()),
             Err(error) => prop_assert!(error.to_string().starts_with("f: ")),
         }
-        let bytes = mutated(FEATURES.as_bytes().to_vec(), &mutations);
-        match features_from_csv(Cursor::new(bytes), "label", &FeatureColumns::AllNumeric, Some("fold"), &[], "f") {
-            Ok(read) => prop_assert_eq!(read.x.nrows(), read.labels.len()),
-            Err(error) => prop_assert!(error.to_string().starts_with("f: ")),
+        for text in [FEATURES, SEMICOLONS, JSON] {
+            let bytes = mutated(text.as_bytes().to_vec(), &mutations);
+            match read_dataset(&TextTable::new(bytes, "f"), &options()) {
+                Ok(read) => prop_assert_eq!(read.inputs.len(), read.labels.len()),
+                Err(error) => prop_assert!(error.to_string().starts_with("f: ")),
+            }
         }
     }
 

@@ -305,9 +305,18 @@ fn extreme_numbers_come_back_to_the_bit() {
     let label: Vec<Option<&str>> = (0..numbers.len()).map(|i| (i % 2 == 0).then_some(["x", "y"][i / 2 % 2])).collect();
     for name in ["x.csv", "x.parquet"] {
         let path = folder.path().join(name);
-        write_table(&path, &[("v", Column::Numbers(&numbers)), ("label", Column::Texts(label.clone()))]).unwrap();
-        let read = mnar_data::read_features(&path, "label", &mnar_data::FeatureColumns::AllNumeric, None, &[]).unwrap();
-        let bits: Vec<u64> = read.x.iter().map(|value| value.to_bits()).collect();
+        let ones = vec![1.0; numbers.len()];
+        let columns = [
+            ("v", Column::Numbers(&numbers)),
+            ("one", Column::Numbers(&ones)),
+            ("label", Column::Texts(label.clone())),
+        ];
+        write_table(&path, &columns).unwrap();
+        // As text or as numbers, 64 bits come back; features are kept in 32.
+        let options = ReadOptions { label: Some("label".into()), id: Some("v".into()), ..Default::default() };
+        let read = read_dataset(&path, &options).unwrap();
+        let names = read.row_names.unwrap().names;
+        let bits: Vec<u64> = names.iter().map(|text| text.parse::<f64>().unwrap().to_bits()).collect();
         assert_eq!(bits, numbers.map(f64::to_bits), "{name}");
     }
     let path = folder.path().join("bad.csv");

@@ -324,6 +324,8 @@ impl FitOptions {
             features: None,
             ignore: self.ignore.iter().chain(&self.audit).cloned().collect(),
             missing: self.missing.clone(),
+            labels_as_they_are: false,
+            sheet: None,
             categorical: self.categorical.clone(),
             resize: self.resize.as_deref().map(size).transpose()?,
         })

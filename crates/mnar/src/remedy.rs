@@ -20,6 +20,8 @@ pub enum Remedy {
         /// The value as it is, not quoted; in upper case (`COLUMN`, `FILE`) where the user has to choose one.
         value: String,
     },
+    /// Do all of these at once.
+    All(Vec<Remedy>),
     /// Leave an option out.
     Unset {
         /// The name of the option in kebab-case.

@@ -1,0 +1,433 @@
+//! A column in the making: what its values are is seen from all of them, in a single pass.
+
+use crate::dates::{self, DateFormat};
+use crate::error::{ColumnRole, DataError};
+use crate::feature_table::{Categories, ColumnValues, FeatureColumn, MISSING};
+use crate::values::{Missing, settle};
+use std::collections::HashMap;
+
+/// Which texts mean that a feature is missing: what the common tools write, and what the user adds. Unlike a
+/// label, a feature called `NA` loses nothing by it: missing is a level of its own.
+pub(crate) struct MissingFeature {
+    named: Missing,
+    numbers: Vec<f64>,
+}
+
+impl MissingFeature {
+    pub(crate) fn new(values: &[String]) -> Self {
+        let numbers = values.iter().filter_map(|value| value.trim().parse().ok()).collect();
+        Self { named: Missing::new(values), numbers }
+    }
+
+    /// The trimmed value, or `None` where it is missing.
+    pub(crate) fn present<'a>(&self, value: &'a str) -> Option<&'a str> {
+        const USUAL: [&str; 7] = ["na", "nan", "n/a", "null", "none", "<na>", "#n/a"];
+        let value = self.named.present(value)?;
+        let usual = value.len() <= 4 && USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(value));
+        (!usual).then_some(value)
+    }
+
+    /// The number, or NaN where it means missing: `-999` may be named as such in a column of numbers too.
+    pub(crate) fn number(&self, value: f64) -> f64 {
+        if self.numbers.contains(&value) { f64::NAN } else { value }
+    }
+}
+
+/// What a column is to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Numbers if all values are numbers, all are booleans or all are dates, else names.
+    Inferred,
+    Numeric,
+    /// Dates of this format, as numbers.
+    Dates(DateFormat),
+    /// Names; `forced` where the user says so, no matter how many there are.
+    Names {
+        forced: bool,
+    },
+}
+
+impl Wanted {
+    /// Numbers of one kind or another, since a model needs them.
+    fn is_number(self) -> bool {
+        matches!(self, Wanted::Numeric | Wanted::Dates(_))
+    }
+}
+
+/// Where a value stands.
+pub(crate) struct Place<'a> {
+    pub(crate) path: &'a str,
+    /// From 1.
+    pub(crate) row: usize,
+}
+
+/// A column in the making.
+pub(crate) struct ColumnBuilder {
+    name: String,
+    wanted: Wanted,
+    values: Building,
+    decimals: Decimals,
+    /// How often each mark of a missing value, such as `?`, was met among numbers.
+    marks: [usize; MARKS.len()],
+}
+
+/// Which decimal marks a column has.
+#[derive(Clone, Copy, Default)]
+struct Decimals {
+    /// Whether a comma may be one: not in a file whose values are separated by commas.
+    commas_allowed: bool,
+    commas: bool,
+    points: bool,
+}
+
+/// Texts that mean missing among numbers, and are names anywhere else.
+const MARKS: [&str; 2] = ["?", "."];
+
+enum Building {
+    Numbers(Numbers),
+    Texts(Texts),
+}
+
+/// Distinct numbers after which a column is numeric for good. Up to there its texts are kept, each once, so that
+/// a text further down makes names of all of them; a column of codes has fewer, one of measurements soon more.
+const UNDECIDED: usize = 4096;
+
+/// A column, and what was found out about it.
+pub(crate) struct FinishedColumn {
+    pub(crate) column: FeatureColumn,
+    /// Whether numbers were written with decimal commas.
+    pub(crate) commas: bool,
+    /// Texts that were read as missing among numbers, and how often.
+    pub(crate) marks: Vec<(String, usize)>,
+    /// Set for dates, with whether day and month could be the other way round.
+    pub(crate) dates: Option<(DateFormat, bool)>,
+    /// Whether it holds names because the user says so.
+    pub(crate) forced: bool,
+}
+
+impl ColumnBuilder {
+    pub(crate) fn new(name: String, wanted: Wanted) -> Self {
+        let values = match wanted {
+            Wanted::Numeric | Wanted::Dates(_) => Building::Numbers(Numbers::default()),
+            Wanted::Inferred | Wanted::Names { .. } => Building::Texts(Texts::default()),
+        };
+        Self { name, wanted, values, decimals: Decimals::default(), marks: [0; MARKS.len()] }
+    }
+
+    /// Lets a comma be the decimal mark.
+    pub(crate) fn with_commas(mut self, allowed: bool) -> Self {
+        self.decimals.commas_allowed = allowed;
+        self
+    }
+
+    pub(crate) fn push_text(&mut self, text: Option<&str>, place: &Place<'_>) -> Result<(), DataError> {
+        match &mut self.values {
+            Building::Texts(texts) => {
+                texts.push(text);
+                let many = self.wanted == Wanted::Inferred && texts.seen.len() > UNDECIDED;
+                if many && texts.all_numbers(self.decimals.commas_allowed) {
+                    self.values = Building::Numbers(self.take_numbers(place.path)?);
+                }
+                Ok(())
+            }
+            Building::Numbers(_) => self.push_as_number(text, place),
+        }
+    }
+
+    fn push_as_number(&mut self, text: Option<&str>, place: &Place<'_>) -> Result<(), DataError> {
+        let value = match text.map(Seen::of) {
+            None => Some(f64::NAN),
+            Some(Seen::Number { value, point }) => {
+                self.decimals.points |= point;
+                Some(value).filter(|_| !(point && self.decimals.commas))
+            }
+            Some(Seen::Comma(value)) => {
+                self.decimals.commas = self.decimals.commas_allowed;
+                Some(value).filter(|_| self.decimals.commas_allowed && !self.decimals.points)
+            }
+            Some(Seen::Boolean(value)) => Some(f64::from(u8::from(value))).filter(|_| self.wanted == Wanted::Numeric),
+            Some(Seen::Mark(mark)) => {
+                self.marks[mark] += 1;
+                Some(f64::NAN)
+            }
+            Some(Seen::Text) => match (self.wanted, text) {
+                (Wanted::Dates(format), Some(text)) => {
+                    dates::parse(text, format).or_else(|| dates::parse(text, DateFormat::Iso))
+                }
+                _ => None,
+            },
+        };
+        match value {
+            Some(value) => self.push_number(value, place),
+            None => Err(self.not_a_number(text.unwrap_or_default(), place)),
+        }
+    }
+
+    /// A number, NaN where missing.
+    pub(crate) fn push_number(&mut self, value: f64, place: &Place<'_>) -> Result<(), DataError> {
+        match &mut self.values {
+            Building::Numbers(numbers) => numbers.push(value, &self.name, place),
+            Building::Texts(texts) => {
+                texts.push((!value.is_nan()).then(|| format!("{value:?}")).as_deref());
+                Ok(())
+            }
+        }
+    }
+
+    fn not_a_number(&self, text: &str, place: &Place<'_>) -> DataError {
+        let (path, column, value) = (place.path.to_owned(), self.name.clone(), text.to_owned());
+        if self.wanted.is_number() {
+            DataError::NotANumber { path, row: place.row, column, value, role: ColumnRole::Learnt }
+        } else {
+            DataError::MixedColumn { path, row: place.row, column, value }
+        }
+    }
+
+    /// The texts so far as numbers, where they are all numbers, booleans or dates.
+    fn take_numbers(&mut self, path: &str) -> Result<Numbers, DataError> {
+        let Building::Texts(texts) = &self.values else { return Ok(Numbers::default()) };
+        self.decimals.commas = texts.commas > 0;
+        self.decimals.points = texts.points > 0;
+        for &code in &texts.codes {
+            if let Some(Seen::Mark(mark)) = texts.seen.get(code as usize) {
+                self.marks[*mark] += 1;
+            }
+        }
+        texts.to_numbers(&self.name, path)
+    }
+
+    /// The finished column. Columns for `training` are checked: something must be learnable from them.
+    pub(crate) fn finish(mut self, training: bool, path: &str) -> Result<FinishedColumn, DataError> {
+        let mut dates = match self.wanted {
+            Wanted::Dates(format) => Some((format, false)),
+            _ => None,
+        };
+        if let Building::Texts(texts) = &mut self.values {
+            let inferred = self.wanted == Wanted::Inferred;
+            if self.wanted != (Wanted::Names { forced: true }) {
+                dates = texts.take_dates();
+            }
+            let commas_allowed = self.decimals.commas_allowed;
+            let numbers = inferred && (texts.all_numbers(commas_allowed) || texts.all_booleans());
+            if numbers || dates.is_some() {
+                self.values = Building::Numbers(self.take_numbers(path)?);
+            }
+        }
+        let Self { name, wanted, values, decimals, marks } = self;
+        let forced = wanted == (Wanted::Names { forced: true });
+        let values = match values {
+            Building::Numbers(numbers) => {
+                if training {
+                    numbers.check_precision(&name, path)?;
+                }
+                ColumnValues::Numeric(numbers.values)
+            }
+            Building::Texts(texts) => {
+                if training && !forced {
+                    texts.check_levels(&name, path)?;
+                }
+                ColumnValues::Categorical(texts.into_categories())
+            }
+        };
+        let marks = MARKS.iter().zip(marks).filter(|(_, count)| *count > 0);
+        let marks = marks.map(|(mark, count)| ((*mark).to_owned(), count)).collect();
+        Ok(FinishedColumn { column: FeatureColumn { name, values }, commas: decimals.commas, marks, dates, forced })
+    }
+}
+
+/// Numbers in the precision in which they are kept, and moments of the original values.
+#[derive(Default)]
+struct Numbers {
+    values: Vec<f32>,
+    n: f64,
+    mean: f64,
+    squares: f64,
+    largest: f64,
+}
+
+impl Numbers {
+    fn push(&mut self, value: f64, column: &str, place: &Place<'_>) -> Result<(), DataError> {
+        let kept = value as f32;
+        if kept.is_infinite() {
+            let (path, row, column) = (place.path.to_owned(), place.row, column.to_owned());
+            return Err(if value.is_infinite() {
+                DataError::Infinite { path, row, column, value }
+            } else {
+                DataError::TooLarge { path, row, column, value }
+            });
+        }
+        self.values.push(kept);
+        if !value.is_nan() {
+            self.n += 1.0;
+            let step = value - self.mean;
+            self.mean += step / self.n;
+            self.squares += step * (value - self.mean);
+            self.largest = self.largest.max(value.abs());
+        }
+        Ok(())
+    }
+
+    /// Seconds since 1970 are 1.8e9, and as `f32` multiples of 128: fine for years, but the minutes of one day
+    /// would be gone. Refused where rounding moves values by more than a hundredth of their spread.
+    fn check_precision(&self, column: &str, path: &str) -> Result<(), DataError> {
+        let sd = (self.squares / self.n.max(1.0)).sqrt();
+        let rounding = self.largest * f64::from(f32::EPSILON) / 2.0;
+        // A constant column may show a spread of some 1e-16 of its value here.
+        if sd > 1e-12 * self.largest && rounding > 0.01 * sd {
+            let (path, column) = (path.to_owned(), column.to_owned());
+            return Err(DataError::TooFine { path, column, mean: self.mean, sd });
+        }
+        Ok(())
+    }
+}
+
+/// What a text could be.
+#[derive(Clone, Copy)]
+enum Seen {
+    /// A number, and whether it is written with a decimal point.
+    Number {
+        value: f64,
+        point: bool,
+    },
+    /// A number if a comma is the decimal mark.
+    Comma(f64),
+    Boolean(bool),
+    /// One of [`MARKS`].
+    Mark(usize),
+    Text,
+}
+
+impl Seen {
+    fn of(text: &str) -> Self {
+        if let Ok(value) = text.parse() {
+            Seen::Number { value, point: text.contains('.') }
+        } else if text.eq_ignore_ascii_case("true") {
+            Seen::Boolean(true)
+        } else if text.eq_ignore_ascii_case("false") {
+            Seen::Boolean(false)
+        } else if let Some(mark) = MARKS.iter().position(|mark| *mark == text) {
+            Seen::Mark(mark)
+        } else {
+            decimal_comma(text).map_or(Seen::Text, Seen::Comma)
+        }
+    }
+}
+
+/// The number of a text such as `-1,5`.
+pub(crate) fn decimal_comma(text: &str) -> Option<f64> {
+    let (whole, part) = text.split_once(',')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+    let plain = !whole.contains('.') && !part.contains(['.', ',', '+']) && digits(part);
+    if plain { format!("{whole}.{part}").parse().ok() } else { None }
+}
+
+/// Texts, each kept once.
+#[derive(Default)]
+struct Texts {
+    index: HashMap<String, u32>,
+    seen: Vec<Seen>,
+    /// How many of the distinct texts are numbers, numbers with a point, numbers with a comma, booleans, and marks.
+    numbers: usize,
+    points: usize,
+    commas: usize,
+    booleans: usize,
+    marks: usize,
+    codes: Vec<u32>,
+}
+
+impl Texts {
+    fn push(&mut self, text: Option<&str>) {
+        let code = match text {
+            None => MISSING,
+            Some(text) => match self.index.get(text) {
+                Some(&code) => code,
+                None => {
+                    let code = u32::try_from(self.seen.len())
+                        .ok()
+                        .filter(|&code| code < MISSING)
+                        .expect("fewer than 2^32 - 1 distinct values");
+                    self.index.insert(text.to_owned(), code);
+                    let seen = Seen::of(text);
+                    match seen {
+                        Seen::Number { point, .. } => {
+                            self.numbers += 1;
+                            self.points += usize::from(point);
+                        }
+                        Seen::Comma(_) => self.commas += 1,
+                        Seen::Boolean(_) => self.booleans += 1,
+                        Seen::Mark(_) => self.marks += 1,
+                        Seen::Text => {}
+                    }
+                    self.seen.push(seen);
+                    code
+                }
+            },
+        };
+        self.codes.push(code);
+    }
+
+    /// Marks of missing values are numbers among numbers; commas are where no point is.
+    fn all_numbers(&self, commas_allowed: bool) -> bool {
+        let commas = if commas_allowed && self.points == 0 { self.commas } else { 0 };
+        let numbers = self.numbers + commas;
+        numbers + self.marks == self.seen.len() && (numbers > 0 || self.marks == 0)
+    }
+
+    fn all_booleans(&self) -> bool {
+        self.booleans == self.seen.len()
+    }
+
+    /// Turns texts that are all dates into numbers, and returns how the dates are written.
+    fn take_dates(&mut self) -> Option<(DateFormat, bool)> {
+        if self.numbers + self.commas + self.booleans > 0 {
+            return None;
+        }
+        let texts = self.index.keys().map(String::as_str).filter(|text| !MARKS.contains(text));
+        let (format, ambiguous) = dates::format_of(texts)?;
+        for (text, &code) in &self.index {
+            if let Some(value) = dates::parse(text, format) {
+                self.seen[code as usize] = Seen::Number { value, point: false };
+            }
+        }
+        Some((format, ambiguous))
+    }
+
+    fn to_numbers(&self, column: &str, path: &str) -> Result<Numbers, DataError> {
+        let mut numbers = Numbers { values: Vec::with_capacity(self.codes.len()), ..Numbers::default() };
+        for (i, &code) in self.codes.iter().enumerate() {
+            let value = match self.seen.get(code as usize) {
+                Some(Seen::Number { value, .. } | Seen::Comma(value)) => *value,
+                Some(Seen::Boolean(boolean)) => f64::from(u8::from(*boolean)),
+                Some(Seen::Text | Seen::Mark(_)) | None => f64::NAN,
+            };
+            numbers.push(value, column, &Place { path, row: i + 1 })?;
+        }
+        Ok(numbers)
+    }
+
+    fn check_levels(&self, column: &str, path: &str) -> Result<(), DataError> {
+        let rows = self.codes.iter().filter(|&&code| code != MISSING).count();
+        let levels = self.seen.len();
+        if levels > 100 && levels > rows / 2 {
+            // Numbers except for a few cells are not identifiers: the odd cell is what is wrong.
+            let odd = self.seen.iter().position(|seen| !matches!(seen, Seen::Number { .. } | Seen::Mark(_)));
+            if let Some(code) = odd.filter(|_| 10 * self.numbers >= 9 * levels) {
+                let text = self.index.iter().find(|(_, other)| **other as usize == code).map_or("", |(text, _)| text);
+                let row = self.codes.iter().position(|&other| other as usize == code).map_or(0, |i| i + 1);
+                let (path, column, value) = (path.to_owned(), column.to_owned(), text.to_owned());
+                return Err(DataError::MixedColumn { path, row, column, value });
+            }
+            return Err(DataError::TooManyLevels { path: path.to_owned(), column: column.to_owned(), levels, rows });
+        }
+        Ok(())
+    }
+
+    fn into_categories(self) -> Categories {
+        let (levels, order) = settle(&self.index);
+        let mut codes = self.codes;
+        for code in codes.iter_mut().filter(|code| **code != MISSING) {
+            *code = order[*code as usize];
+        }
+        Categories { levels, codes }
+    }
+}

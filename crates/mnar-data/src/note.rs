@@ -1,0 +1,163 @@
+//! What a reader took the liberty of deciding, for the edge to print.
+
+use crate::dates::DateFormat;
+use crate::error::list;
+use std::fmt;
+
+/// Something that was detected in a file, or done about it, and that the user should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The values are separated by something else than the name of the file says.
+    Delimiter {
+        /// The separator in words, such as `semicolon`.
+        name: &'static str,
+    },
+    /// The text is not UTF-8.
+    Encoding {
+        /// The encoding, such as `Windows-1252`.
+        name: &'static str,
+    },
+    /// Numbers are written as `1,5`.
+    DecimalCommas {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// Labels such as `NA` were read as missing.
+    MissingLabels {
+        /// The texts, and how many labels of each there are.
+        marks: Vec<(String, usize)>,
+    },
+    /// Values such as `?` in a column of numbers were read as missing.
+    MissingValues {
+        /// The column.
+        column: String,
+        /// The texts, and how many values of each there are.
+        marks: Vec<(String, usize)>,
+    },
+    /// Dates became numbers.
+    Dates {
+        /// The columns.
+        columns: Vec<String>,
+        /// How they are written.
+        format: DateFormat,
+        /// Whether day and month could be meant the other way round.
+        ambiguous: bool,
+    },
+    /// A column that looks like an identifier is not used as a feature.
+    Identifier {
+        /// The column.
+        column: String,
+        /// Why it looks like one.
+        reason: IdentifierReason,
+    },
+    /// Columns that have the same value in every row are not used as features.
+    Constant {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// Names that differ only by case, and are kept apart.
+    SimilarNames {
+        /// The column, or `None` for the classes.
+        column: Option<String>,
+        /// The names that are alike.
+        names: Vec<String>,
+    },
+    /// One sheet of several was read.
+    Sheet {
+        /// The sheet.
+        name: String,
+        /// The other sheets.
+        others: Vec<String>,
+    },
+    /// Several files were read as one table.
+    Files {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Why a column looks like an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdentifierReason {
+    /// Every row has a name of its own.
+    AllDifferent,
+    /// It counts the rows.
+    CountsRows,
+    /// It is called like one, and all values differ.
+    Name,
+}
+
+impl fmt::Display for IdentifierReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            IdentifierReason::AllDifferent => "all of its values are different names",
+            IdentifierReason::CountsRows => "it counts the rows",
+            IdentifierReason::Name => "it has the name of an identifier, and all of its values differ",
+        })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Delimiter { name } => write!(f, "read as {name}-separated"),
+            Note::Encoding { name } => write!(f, "decoded as {name}"),
+            Note::DecimalCommas { columns } => write!(f, "decimal commas in {}", ticked(columns)),
+            Note::MissingLabels { marks } => {
+                write!(f, "{} {} read as missing", counted(marks, "label"), were(marks))
+            }
+            Note::MissingValues { column, marks } => {
+                write!(f, "{} in `{column}` {} read as missing", counted(marks, "value"), were(marks))
+            }
+            Note::Dates { columns, format, ambiguous } => {
+                let columns = ticked(columns);
+                write!(f, "the dates in {columns} ({format}) became days since 1970-01-01")?;
+                if *ambiguous {
+                    f.write_str("; day and month could also be the other way round")?;
+                }
+                Ok(())
+            }
+            Note::Identifier { column, reason } => {
+                write!(f, "`{column}` is not used as a feature, because {reason}")
+            }
+            Note::Constant { columns } if columns.len() == 1 => {
+                write!(f, "{} is not used as a feature, because it has a single value", ticked(columns))
+            }
+            Note::Constant { columns } => {
+                write!(f, "{} are not used as features, because each has a single value", ticked(columns))
+            }
+            Note::SimilarNames { column, names } => {
+                let place =
+                    column.as_ref().map_or("the classes".to_owned(), |column| format!("the names in `{column}`"));
+                write!(f, "{place} {} differ only by case, and are kept apart", ticked(names))
+            }
+            Note::Sheet { name, others } => {
+                write!(f, "read the sheet `{name}`; the other sheets are {}", ticked(others))
+            }
+            Note::Files { count } => write!(f, "read {count} files as one table"),
+        }
+    }
+}
+
+fn ticked(names: &[String]) -> String {
+    list(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+}
+
+/// `12 labels `NA` and 1 label `?``.
+fn counted(marks: &[(String, usize)], what: &str) -> String {
+    let one = |(mark, count): &(String, usize)| {
+        let plural = if *count == 1 { "" } else { "s" };
+        format!("{count} {what}{plural} `{mark}`")
+    };
+    let all: Vec<String> = marks.iter().map(one).collect();
+    match all.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => all.concat(),
+    }
+}
+
+fn were(marks: &[(String, usize)]) -> &'static str {
+    if marks.iter().map(|(_, count)| count).sum::<usize>() == 1 { "was" } else { "were" }
+}

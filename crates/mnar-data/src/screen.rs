@@ -1,0 +1,211 @@
+//! Looks over the columns that were read: what is wrong with them, all at once, and which are not features.
+
+use crate::column_builder::FinishedColumn;
+use crate::dates::DateFormat;
+use crate::error::DataError;
+use crate::feature_table::{Categories, ColumnValues, FeatureColumn};
+use crate::note::{IdentifierReason, Note};
+use mnar::Labels;
+use std::collections::{BTreeMap, HashSet};
+
+/// The columns that stay, and what there is to say about them.
+#[derive(Default)]
+pub(crate) struct Screened {
+    pub(crate) columns: Vec<FeatureColumn>,
+    pub(crate) dates: Vec<(String, DateFormat)>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// Rows from which on a column that counts them, or has a name of its own for each, is taken for an identifier: in a
+/// shorter table that may be chance.
+const ROWS: usize = 20;
+
+/// Collects the columns, or everything that is wrong with them. With `choose`, identifiers are left out.
+pub(crate) fn screen(
+    read: Vec<Result<FinishedColumn, DataError>>,
+    choose: bool,
+    path: &str,
+) -> Result<Screened, DataError> {
+    let (mut columns, mut aside, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all_different = Vec::new();
+    for result in read {
+        match result {
+            Ok(column) => match identifier(&column).filter(|_| choose) {
+                Some(reason) => aside.push((column, reason)),
+                None => columns.push(column),
+            },
+            Err(DataError::TooManyLevels { path, column, levels, rows }) if choose && levels == rows => {
+                all_different.push(DataError::TooManyLevels { path, column, levels, rows });
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut notes = Vec::new();
+    // A table with identifiers only is used as it is, where it can be.
+    if columns.is_empty() && problems.is_empty() {
+        columns.extend(aside.drain(..).map(|(column, _)| column));
+        if columns.is_empty() {
+            problems.append(&mut all_different);
+        }
+    }
+    if !problems.is_empty() {
+        return Err(DataError::all(problems, path));
+    }
+    let identifier = |column: String, reason| Note::Identifier { column, reason };
+    notes.extend(aside.into_iter().map(|(column, reason)| identifier(column.column.name, reason)));
+    for error in all_different {
+        if let DataError::TooManyLevels { column, .. } = error {
+            notes.push(identifier(column, IdentifierReason::AllDifferent));
+        }
+    }
+    describe(&columns, choose, &mut notes);
+    let dates = columns.iter().filter_map(|column| Some((column.column.name.clone(), column.dates?.0))).collect();
+    let columns = columns.into_iter().map(|column| column.column).collect();
+    Ok(Screened { columns, dates, notes })
+}
+
+/// What was found out about the columns.
+fn describe(columns: &[FinishedColumn], choose: bool, notes: &mut Vec<Note>) {
+    let name = |column: &FinishedColumn| column.column.name.clone();
+    let commas: Vec<String> = columns.iter().filter(|column| column.commas).map(name).collect();
+    if !commas.is_empty() {
+        notes.push(Note::DecimalCommas { columns: commas });
+    }
+    for format in [DateFormat::Iso, DateFormat::DayFirst, DateFormat::MonthFirst] {
+        for ambiguous in [false, true] {
+            let these = columns.iter().filter(|column| column.dates == Some((format, ambiguous)));
+            let columns: Vec<String> = these.map(name).collect();
+            if !columns.is_empty() {
+                notes.push(Note::Dates { columns, format, ambiguous });
+            }
+        }
+    }
+    for column in columns.iter().filter(|column| !column.marks.is_empty()) {
+        notes.push(Note::MissingValues { column: name(column), marks: column.marks.clone() });
+    }
+    if !choose {
+        return;
+    }
+    let constant: Vec<String> = columns.iter().filter(|column| is_constant(&column.column.values)).map(name).collect();
+    if !constant.is_empty() {
+        notes.push(Note::Constant { columns: constant });
+    }
+    for column in columns {
+        if let ColumnValues::Categorical(names) = &column.column.values {
+            notes.extend(similar(names.levels(), Some(&column.column.name)));
+        }
+    }
+}
+
+/// Notes on classes that differ only by case.
+pub(crate) fn similar_classes(labels: &Labels) -> Vec<Note> {
+    similar(labels.names(), None)
+}
+
+fn similar(names: &[String], column: Option<&str>) -> Vec<Note> {
+    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in names {
+        alike.entry(name.to_lowercase()).or_default().push(name.clone());
+    }
+    let several = alike.into_values().filter(|names| names.len() > 1);
+    several.map(|names| Note::SimilarNames { column: column.map(str::to_owned), names }).collect()
+}
+
+/// Whether two rows or more all have the same value, or none.
+fn is_constant(values: &ColumnValues) -> bool {
+    match values {
+        ColumnValues::Numeric(values) => {
+            let first = values.first().copied().unwrap_or(f32::NAN);
+            let same = |value: &f32| *value == first || (value.is_nan() && first.is_nan());
+            values.len() > 1 && values.iter().all(same)
+        }
+        ColumnValues::Categorical(names) => {
+            names.len() > 1 && names.levels().len() < 2 && (1..names.len()).all(|i| names.code(i) == names.code(0))
+        }
+    }
+}
+
+fn identifier(column: &FinishedColumn) -> Option<IdentifierReason> {
+    if column.forced || column.dates.is_some() {
+        return None;
+    }
+    let named = names_identifier(&column.column.name);
+    match &column.column.values {
+        ColumnValues::Numeric(values) => {
+            let counts = |from: f64| values.iter().enumerate().all(|(i, value)| *value == (i as f64 + from) as f32);
+            if values.len() >= ROWS && (counts(0.0) || counts(1.0)) {
+                Some(IdentifierReason::CountsRows)
+            } else {
+                (named && different_numbers(values)).then_some(IdentifierReason::Name)
+            }
+        }
+        ColumnValues::Categorical(names) => {
+            if !different_names(names) {
+                None
+            } else if names.len() >= ROWS {
+                Some(IdentifierReason::AllDifferent)
+            } else {
+                named.then_some(IdentifierReason::Name)
+            }
+        }
+    }
+}
+
+fn different_names(names: &Categories) -> bool {
+    names.len() > 1 && names.levels().len() == names.len()
+}
+
+/// Whether all are whole and different. Beyond 2^24 neighbours fall together as `f32`; then half of them will do.
+fn different_numbers(values: &[f32]) -> bool {
+    let whole = values.len() > 1 && values.iter().all(|value| value.fract() == 0.0);
+    let large = values.iter().any(|value| value.abs() > 16_777_216.0);
+    let different = || values.iter().map(|value| value.to_bits()).collect::<HashSet<_>>().len();
+    whole && different() >= if large { values.len() / 2 } else { values.len() }
+}
+
+/// Whether a column is called like an identifier. pandas writes the index of a table without a name, and reads it
+/// as `Unnamed: 0`.
+fn names_identifier(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "",
+        "id",
+        "ids",
+        "idx",
+        "index",
+        "row",
+        "rowid",
+        "row number",
+        "rownumber",
+        "rownum",
+        "row names",
+        "uuid",
+        "guid",
+        "identifier",
+    ];
+    let name = name.trim().to_lowercase().replace(['_', '-', '.'], " ");
+    NAMES.contains(&name.as_str()) || name.ends_with(" id") || name.starts_with("unnamed:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_identifiers() {
+        for name in ["id", "ID", "Unnamed: 0", "", "patient_id", "Individual ID", "row", "row.names", "Index"] {
+            assert!(names_identifier(name), "{name}");
+        }
+        for name in ["bid", "valid", "body mass index", "rows", "age", "idea"] {
+            assert!(!names_identifier(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_that_fall_together_are_still_identifiers() {
+        let ids: Vec<f32> = (0..50).map(|i| (4_000_000_000_f64 + f64::from(i) * 300.0) as f32).collect();
+        assert!(different_numbers(&ids));
+        assert!(!different_numbers(&[1.0, 2.0, 2.0]));
+        assert!(!different_numbers(&[1.5, 2.0, 3.0]));
+        assert!(!different_numbers(&[1.0, f32::NAN]));
+    }
+}
