@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
-use mnar_data::{Inputs, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
+use mnar_data::{Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
 
@@ -24,6 +24,8 @@ pub(crate) struct Table {
     covariates: Covariates,
     /// Rows whose label was requested at random, which the labels do not have.
     audit: Option<Audit>,
+    /// What the reader decided about the file.
+    notes: Vec<Note>,
 }
 
 /// What a table says about its rows.
@@ -38,6 +40,8 @@ impl Table {
         let mut options = ReadOptions {
             label: Some(args.label.clone()),
             missing: args.missing.clone(),
+            labels_as_they_are: args.labels_as_they_are,
+            sheet: args.sheet.clone(),
             categorical: args.categorical.clone(),
             ignore: args.fold.iter().chain(&args.audit).cloned().collect(),
             ..Default::default()
@@ -70,12 +74,13 @@ impl Table {
         let rows = Rows::Features { encoder, encoded };
         let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
         let (labels, audit) = split_audit(args, labels)?;
-        Ok(Self { labels, folds, rows, covariates: table.covariates()?, audit })
+        Ok(Self { labels, folds, rows, covariates: table.covariates()?, audit, notes: dataset.notes.clone() })
     }
 
     /// The classifiers of a table of features, which [`Table::evidence`] cross-fits.
     pub(crate) fn models(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Option<(TableModels, FoldPlan)>> {
         let Rows::Features { encoder, encoded } = &self.rows else { return Ok(None) };
+        self.notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
         let plan = match &self.folds {
             Some(folds) => FoldPlan::given(folds.clone()),
             None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
@@ -177,6 +182,6 @@ impl Input {
             names => mnar_data::read_columns(&args.table, &names, &args.missing)?.covariates()?,
         };
         let (labels, audit) = split_audit(args, table.labels)?;
-        Ok(Input::Table(Box::new(Table { labels, folds: None, rows, covariates, audit })))
+        Ok(Input::Table(Box::new(Table { labels, folds: None, rows, covariates, audit, notes: Vec::new() })))
     }
 }

@@ -15,7 +15,7 @@ use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::progress::{Progress, Stage};
 use mnar::{Covariates, Labels, Phi, PosteriorKind};
-use mnar_data::{AtomicFile, Dataset, Inputs, RowNames, Source, read_dataset, read_marks};
+use mnar_data::{AtomicFile, Dataset, Inputs, Note, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
@@ -77,7 +77,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     let dataset = read_dataset(request.data, &request.options.read_options()?)?;
     let encoding = learn_encoding(&dataset, &request.data, progress)?;
     progress.end();
-    let Dataset { inputs, labels, row_names, .. } = dataset;
+    let Dataset { inputs, labels, row_names, notes, .. } = dataset;
     let (labels, audit) = match &request.options.audit {
         None => (labels, None),
         Some(column) => {
@@ -104,7 +104,11 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         folder: &folder,
         device,
     };
-    let (findings, test) = run.analyse(&recorder)?;
+    let (mut findings, test) = run.analyse(&recorder)?;
+    // Which labels are there is what everything rests on.
+    findings
+        .warnings
+        .extend(notes.iter().filter(|note| matches!(note, Note::MissingLabels { .. })).map(Note::to_string));
     let debiased = run.debiased(&findings, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
@@ -125,6 +129,10 @@ fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress)
         let files =
             if dataset.skipped.len() == 1 { "entry that is not an image" } else { "entries that are not images" };
         progress.warn(&format!("skipped {} {files}: {}{more}", dataset.skipped.len(), shown.join(", ")));
+    }
+    // What never varies is named below.
+    for note in dataset.notes.iter().filter(|note| !matches!(note, Note::Constant { .. })) {
+        progress.warn(&format!("note: {note}"));
     }
     if let Inputs::Table(table) = &dataset.inputs
         && let Some(column) = table.copy_of_label(&dataset.labels)

@@ -47,6 +47,16 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 
+    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels_as_they_are: Option<bool>,
+
+    /// The sheet of a spreadsheet [default: the first]
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sheet: Option<String>,
+
     /// Resize the images of a folder to this size
     #[arg(long, value_name = "HEIGHTxWIDTH")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,8 +334,8 @@ impl FitOptions {
             features: None,
             ignore: self.ignore.iter().chain(&self.audit).cloned().collect(),
             missing: self.missing.clone(),
-            labels_as_they_are: false,
-            sheet: None,
+            labels_as_they_are: self.labels_as_they_are.unwrap_or(false),
+            sheet: self.sheet.clone(),
             categorical: self.categorical.clone(),
             resize: self.resize.as_deref().map(size).transpose()?,
         })

@@ -58,6 +58,14 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 
+    /// Take labels such as NA, ? or -1 for classes, instead of for missing, with --features
+    #[arg(long, requires = "features")]
+    pub(crate) labels_as_they_are: bool,
+
+    /// The sheet of a spreadsheet, with --features [default: the first]
+    #[arg(long, value_name = "NAME", requires = "features")]
+    pub(crate) sheet: Option<String>,
+
     /// The classifier that is cross-fitted on features; auto takes whichever predicts labels that it has not seen better
     #[arg(long, value_enum, default_value_t = TableClassifier::Auto)]
     pub(crate) classifier: TableClassifier,
