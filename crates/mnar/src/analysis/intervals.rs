@@ -107,7 +107,7 @@ const FEWEST_REPLICATES: usize = 8;
 /// As many replicates as are worth having.
 const REPLICATES: usize = 200;
 /// Seconds of work, on each of two cores, that a bootstrap is planned for.
-const PLANNED_SECONDS: f64 = 60.0;
+const PLANNED_SECONDS: f64 = 40.0;
 const CORES: f64 = 2.0;
 /// Seconds that a replicate takes per probability beside the refits, for calibration and estimate.
 const SECONDS_PER_PROBABILITY: f64 = 2e-7;

@@ -129,8 +129,8 @@ pub struct EstimateSettings {
     pub prior_weight: f64,
     /// How intervals are made.
     pub interval: super::IntervalMethod,
-    /// Replicates of a bootstrap. `None` takes 200, or fewer where refitting the classifier takes long: as many as fit into a
-    /// minute's work on two cores, which depends on the size of the table and not on the clock.
+    /// Replicates of a bootstrap. `None` takes 200, or fewer where refitting the classifier takes long: as many as fit into 40
+    /// seconds of work on two cores, which depends on the size of the table and not on the clock.
     pub replicates: Option<usize>,
     /// Seconds after which a bootstrap ends, if it has 8 replicates by then. The number that it reached depends on the machine;
     /// it is in the findings, and asking for that number gives the same result again.

@@ -81,7 +81,8 @@ pub struct BoostedTrees {
     pub category_smoothing: f64,
     /// The part of the columns that is tried at each node, above 0 and at most 1. They are drawn for every node anew.
     pub columns_per_node: f64,
-    /// The largest number of bins of a numeric column besides the one for missing values, from 2 to 255.
+    /// The largest number of bins of a numeric column besides the one for missing values, from 2 to 255. For 300 and 1,000 rows
+    /// 63 bins were as good as 255, and faster.
     pub max_bins: usize,
     /// Positions of the columns that hold categories, as whole numbers from 0. At prediction a category that was not in
     /// training counts as missing, and so do all but the 255 most frequent ones.
@@ -102,7 +103,7 @@ impl Default for BoostedTrees {
             category_l2: 5.0,
             category_smoothing: 5.0,
             columns_per_node: 0.3,
-            max_bins: 255,
+            max_bins: 63,
             categorical: Vec::new(),
         }
     }
@@ -117,7 +118,15 @@ impl BoostedTrees {
         if n <= Self::SMALL {
             return Self::default();
         }
-        Self { rounds: 100, learning_rate: 0.1, leaves: 16, min_weight: 3.0, columns_per_node: 0.5, ..Self::default() }
+        Self {
+            rounds: 100,
+            learning_rate: 0.1,
+            leaves: 16,
+            min_weight: 3.0,
+            columns_per_node: 0.5,
+            max_bins: 255,
+            ..Self::default()
+        }
     }
 
     /// Trains on some rows of `x`. [`Classifier::fit`] is the same behind a trait.
