@@ -3,7 +3,7 @@
 use crate::error::ReportError;
 use crate::figure::{Cell, Figure, Table};
 use crate::labelling::{DOUBTFUL, in_doubt, odds_table, questions, shares_table};
-use crate::report::{Report, UncertainRow};
+use crate::report::{Report, Training, UncertainRow};
 use crate::table::{cut, p_value as p_text, printable};
 use crate::words::{Light, percent, share};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -112,6 +112,7 @@ impl Report {
                         }
                     }
                 }
+                @if let Some(parts) = self.training.as_ref().and_then(Training::parts) { p { "The debiased model is " (parts) "." } }
                 @if let Some(verdict) = &self.findings.verdict {
                     h3 { "What was checked" }
                     ul { @for sentence in &verdict.checked { li { (ticked(sentence)) } } }

@@ -164,12 +164,29 @@ pub struct Training {
     /// The biased model, trained on the labels as they are for comparison.
     #[serde(default)]
     pub baseline: Option<Model>,
+    /// How much boosted trees count in the debiased model beside the network, from 0 to 1; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trees_weight: Option<f64>,
 }
 
 impl Training {
     /// A debiased model and the mechanism that its weights ended with.
     pub fn new(phi: Phi, debiased: Model) -> Self {
-        Self { phi, debiased, baseline: None }
+        Self { phi, debiased, baseline: None, trees_weight: None }
+    }
+
+    /// The same with boosted trees that count this much beside the network.
+    pub fn with_trees(self, weight: impl Into<Option<f64>>) -> Self {
+        Self { trees_weight: weight.into(), ..self }
+    }
+
+    /// What the debiased model is made of, where trees are a part of it.
+    pub(crate) fn parts(&self) -> Option<String> {
+        let percent = 100.0 * self.trees_weight?;
+        Some(match percent {
+            100.0 => "made of boosted trees".to_owned(),
+            _ => format!("{percent:.0}% boosted trees and {:.0}% network", 100.0 - percent),
+        })
     }
 
     /// The same with a biased model for comparison.

@@ -74,6 +74,9 @@ impl Report {
             table.row(vec![name.into(), format!("{:.2}%", 100.0 * scores.accuracy), format!("{:.4}", scores.log_loss)]);
         }
         out.push_str(&table.render());
+        if let Some(parts) = training.parts() {
+            out.push_str(&format!("The debiased model is {parts}.\n"));
+        }
         out
     }
 }

@@ -1,5 +1,6 @@
 //! The classifiers that are cross-fitted on a table: softmax regression, boosted trees, or whichever predicts better.
 
+use crate::beside::Candidate;
 use clap::ValueEnum;
 use mnar::analysis::{Evidence, Features};
 use mnar::classify::{BoostedTrees, Classifier as _, SoftmaxRegression, Training};
@@ -100,6 +101,17 @@ impl TableModels {
         seed: u64,
         progress: &dyn Progress,
     ) -> Result<Evidence<'a>, mnar::Error> {
+        Ok(self.cross_fit(labels, plan, seed, progress)?.0)
+    }
+
+    /// The same, and the trees with what they say of rows that they have not seen.
+    pub(crate) fn cross_fit<'a>(
+        &'a self,
+        labels: &'a Labels,
+        plan: &FoldPlan,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<(Evidence<'a>, Option<Candidate>), mnar::Error> {
         let softmax = self.softmax.as_ref().map(|softmax| Features {
             x: &self.encoded,
             names: &self.feature_names,
@@ -110,10 +122,14 @@ impl TableModels {
             names: &trees.column_names,
             classifier: &trees.settings,
         });
-        let candidates = softmax.into_iter().chain(trees);
-        let candidates: Result<Vec<_>, _> =
-            candidates.map(|features| Evidence::cross_fit(features, labels, plan.clone(), seed, progress)).collect();
-        Evidence::best(candidates?)
+        let cross_fit = |features| Evidence::cross_fit(features, labels, plan.clone(), seed, progress);
+        let softmax = softmax.map(cross_fit).transpose()?;
+        let by_trees = trees.map(cross_fit).transpose()?;
+        let candidate = self.trees.as_ref().zip(by_trees.as_ref()).map(|(trees, evidence)| Candidate {
+            settings: trees.settings.clone(),
+            out_of_fold: evidence.posteriors.as_ref().clone(),
+        });
+        Ok((Evidence::best(softmax.into_iter().chain(by_trees).collect())?, candidate))
     }
 }
 

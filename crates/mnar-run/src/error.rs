@@ -30,6 +30,14 @@ pub enum RunError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A part of a model that cannot be used.
+    #[error("{} is not a part of a model: {why}", path.display())]
+    BrokenModel {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file of settings that is not one.
     #[error("{} does not hold settings of a run", path.display())]
     SettingsFile {

@@ -1,10 +1,11 @@
 //! From a partly labelled data set to a run folder: cross-fit, estimate, test, train the debiased model and the biased
 //! baseline, write.
 
+use crate::beside::{Candidate, Table, TreesBeside};
 use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
 use crate::error::RunError;
 use crate::folder::RunFolder;
-use crate::options::{CrossFitWith, FitOptions};
+use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
 use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
@@ -24,6 +25,7 @@ use mnar_train::{
     Encoding, Examples, Job, LabellingByColumns, ModelDescription, NetworkClassifier, Propensity, Trained, logits,
     save_model, score, train, weighted_scores,
 };
+use ndarray::Array2;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -104,12 +106,12 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         folder: &folder,
         device,
     };
-    let (mut findings, test) = run.analyse(&recorder)?;
+    let (mut findings, test, trees) = run.analyse(&recorder)?;
     // Which labels are there is what everything rests on.
     findings
         .warnings
         .extend(notes.iter().filter(|note| matches!(note, Note::MissingLabels { .. })).map(Note::to_string));
-    let debiased = run.debiased(&findings, &recorder)?;
+    let debiased = run.debiased(&findings, trees, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
@@ -171,6 +173,9 @@ struct Run<'a> {
     device: Device,
 }
 
+/// What was found, the test, and trees that may count beside the network.
+type Analysed = (Findings, Option<TestDecision>, Option<Candidate>);
+
 struct Models {
     debiased: Debiased,
     baseline: Option<Trained<Network>>,
@@ -180,14 +185,18 @@ struct Debiased {
     trained: Trained<Network>,
     /// The phi that the model carries.
     phi: Phi,
+    /// Trees that count beside the network.
+    trees: Option<TreesBeside>,
+    /// log p(y|x) of the held-out rows, up to a constant per row.
+    held_out: Array2<f64>,
 }
 
 impl Run<'_> {
     /// Cross-fits a classifier, estimates the mechanism with it, and tests whether the labels are informative.
-    fn analyse(&self, progress: &dyn Progress) -> Result<(Findings, Option<TestDecision>), RunError> {
+    fn analyse(&self, progress: &dyn Progress) -> Result<Analysed, RunError> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
-            return Ok((Findings::nothing_missing(labels, seed), None));
+            return Ok((Findings::nothing_missing(labels, seed), None, None));
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -196,6 +205,7 @@ impl Run<'_> {
             Encoding::Images { .. } => Vec::new(),
         };
         let (x, regression, models, posteriors);
+        let mut trees = None;
         let table = match (self.plan.cross_fit_with, self.encoding, self.examples) {
             (CrossFitWith::Auto, Encoding::Table(encoder), Examples::Table(x)) => {
                 Some((TableClassifier::Auto, encoder, x))
@@ -210,7 +220,9 @@ impl Run<'_> {
                 let (softmax, table) = (SoftmaxRegression::default(), EncodedTable { encoder, x: x.view() });
                 models = TableModels::new(which, softmax, table, labels, &folds, seed, progress)?;
                 models.note().into_iter().for_each(|note| progress.warn(note));
-                models.evidence(labels, &folds, seed, progress)?.with_covariates(covariates)?
+                let (evidence, candidate) = models.cross_fit(labels, &folds, seed, progress)?;
+                trees = candidate;
+                evidence.with_covariates(covariates)?
             }
             (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
                 (x, regression) = (self.examples.features(), SoftmaxRegression::default());
@@ -234,7 +246,7 @@ impl Run<'_> {
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let findings = self.plan.estimate().run(&evidence, progress)?;
-        Ok((findings, Some(test)))
+        Ok((findings, Some(test), trees))
     }
 
     /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
@@ -266,7 +278,12 @@ impl Run<'_> {
     }
 
     /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place.
-    fn debiased(&self, findings: &Findings, progress: &dyn Progress) -> Result<Debiased, RunError> {
+    fn debiased(
+        &self,
+        findings: &Findings,
+        candidate: Option<Candidate>,
+        progress: &dyn Progress,
+    ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
         let cross_fitted = &findings.phi;
         let row_phi = findings.row_phi.as_deref().filter(|_| name.takes_cross_fitted());
@@ -282,7 +299,25 @@ impl Run<'_> {
         };
         let trained = self.train(Stage::Debiased, Method::new(name, &known)?, row_phi, progress)?;
         let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
-        Ok(Debiased { trained, phi })
+        let mut held_out = self.scores(&trained);
+        let mut trees = None;
+        // Trees count as far as they help on rows that neither they nor the network have seen.
+        if let (Some(candidate), Some(table)) = (candidate, Table::new(self.encoding, self.examples)) {
+            let (rows, propensity) = (&trained.held_out, Propensity::new(&phi, row_phi));
+            let weight = match self.plan.classifier {
+                FinalClassifier::Network => 0.0,
+                FinalClassifier::Trees => 1.0,
+                FinalClassifier::Auto => candidate.weight(self.labels, &propensity, rows, &held_out),
+            };
+            held_out = candidate.mixed(&propensity, rows, &held_out, weight);
+            trees = candidate.train(&table, self.labels, weight, self.plan.seed(), progress)?;
+        }
+        Ok(Debiased { trained, phi, trees, held_out })
+    }
+
+    /// log p(y|x) of the rows that a network was not trained on, up to a constant per row.
+    fn scores(&self, trained: &Trained<Network>) -> Array2<f64> {
+        logits(&trained.network, self.examples, &trained.held_out) / trained.temperature
     }
 
     /// Writes models, predictions and the report.
@@ -295,7 +330,7 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi }, baseline } = models;
+        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline } = models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -311,10 +346,16 @@ impl Run<'_> {
             encoding: self.encoding.clone(),
         };
         save_model(&folder.model(), &trained.network, &describe(trained.temperature))?;
+        if let Some(trees) = trees {
+            trees.save(&folder.model())?;
+        }
         if let Some(baseline) = baseline {
             save_model(&folder.baseline(), &baseline.network, &describe(baseline.temperature))?;
         }
-        let population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
+        let mut population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
+        if let (Some(trees), Some(table)) = (trees, Table::new(self.encoding, self.examples)) {
+            population = trees.population(&population, &table, &Propensity::new(phi, row_phi))?;
+        }
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
         let png = |row: usize| match self.examples {
             Examples::Images { images, .. } => images.png(row),
@@ -326,8 +367,11 @@ impl Run<'_> {
         predictions.with_labels(labels.clone()).write(&folder.predictions())?;
 
         let cross_fitted = Propensity::new(&findings.phi, findings.row_phi.as_deref());
-        let training = Training::new(phi.clone(), self.model(trained, &cross_fitted))
-            .with_baseline(baseline.as_ref().map(|baseline| self.model(baseline, &cross_fitted)));
+        let training = Training::new(phi.clone(), self.model(trained, held_out, &cross_fitted))
+            .with_baseline(
+                baseline.as_ref().map(|baseline| self.model(baseline, &self.scores(baseline), &cross_fitted)),
+            )
+            .with_trees(trees.as_ref().map(TreesBeside::weight));
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
         findings.warnings.extend(self.columns_warning(&findings));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
@@ -365,7 +409,7 @@ impl Run<'_> {
         })
     }
 
-    fn model(&self, trained: &Trained<Network>, phi: &Propensity<'_>) -> Model {
+    fn model(&self, trained: &Trained<Network>, scores: &Array2<f64>, phi: &Propensity<'_>) -> Model {
         let ended = match trained.ended {
             mnar_train::Ended::Finished => Ended::Finished,
             mnar_train::Ended::EarlyStop => Ended::EarlyStop,
@@ -374,26 +418,29 @@ impl Run<'_> {
             .with_history(trained.history.clone(), trained.chosen_epoch)
             .with_temperature(trained.temperature)
             .with_clipped_steps(trained.mechanism.clipped());
-        match self.held_out(trained, phi) {
+        match self.held_out(&trained.held_out, scores, phi) {
             Some((held_out, per_class)) => model.with_held_out(held_out, per_class),
             None => model,
         }
     }
 
     /// Scores of the held-out labelled rows, weighted by 1/phi to stand for the population, and accuracy class by class.
-    fn held_out(&self, trained: &Trained<Network>, phi: &Propensity<'_>) -> Option<(HeldOut, Vec<Option<f64>>)> {
+    fn held_out(
+        &self,
+        rows: &[usize],
+        scores: &Array2<f64>,
+        phi: &Propensity<'_>,
+    ) -> Option<(HeldOut, Vec<Option<f64>>)> {
         let classes = self.labels.n_classes();
-        let rows = &trained.held_out;
         if rows.is_empty() {
             return None;
         }
-        let scores = logits(&trained.network, self.examples, rows);
         let class = |row: usize| self.labels.get(row).map_or(0, |class| class.index());
         let weights: Vec<(usize, f64)> = rows.iter().map(|&row| (class(row), 1.0 / phi.of(row)[class(row)])).collect();
-        let (log_loss, accuracy) = weighted_scores(&scores, &weights, trained.temperature);
+        let (log_loss, accuracy) = weighted_scores(scores, &weights, 1.0);
         let accuracy_of = |k: usize| {
             let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();
-            alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(&scores, &alone, 1.0).1)
+            alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(scores, &alone, 1.0).1)
         };
         Some((HeldOut::new(rows.len(), accuracy, log_loss), (0..classes).map(accuracy_of).collect()))
     }

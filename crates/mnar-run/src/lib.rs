@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod beside;
 mod budget;
 mod classifiers;
 mod demo;
@@ -53,7 +54,7 @@ pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
 pub use fit::{FitRequest, fit};
 pub use folder::RunFolder;
-pub use options::{AugmentName, CrossFitWith, DeviceName, FitOptions, NetworkName, OptimiserName};
+pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;
 pub use predict::{PredictOptions, predict};

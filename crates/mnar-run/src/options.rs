@@ -88,6 +88,11 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consistency: Option<ConsistencyName>,
 
+    /// The model of a table [default: auto]
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classifier: Option<FinalClassifier>,
+
     /// The network [default: by the shape of the data]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,6 +271,19 @@ pub enum AugmentName {
     Auto,
     /// Orientation-free: medical images without a preferred up or left
     Medical,
+}
+
+/// The model of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FinalClassifier {
+    /// The network, boosted trees or a mixture of both: whichever has the lowest loss on held-out rows
+    #[default]
+    Auto,
+    /// The network alone
+    Network,
+    /// Boosted trees alone
+    Trees,
 }
 
 /// The classifier that is cross-fitted.

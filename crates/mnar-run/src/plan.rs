@@ -2,7 +2,7 @@
 
 use crate::budget::Budget;
 use crate::error::RunError;
-use crate::options::{AugmentName, CrossFitWith, DeviceName, FitOptions, NetworkName, OptimiserName};
+use crate::options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 use crate::per_class::PerClass;
 use mnar::analysis::{EstimateSettings, Given, IntervalMethod, TestSettings};
 use mnar::{ClassShares, Covariates, Labels, Phi, PosteriorKind, Remedy};
@@ -26,6 +26,8 @@ pub struct FitPlan {
     pub consistency: ConsistencyName,
     /// The classifier that is cross-fitted.
     pub cross_fit_with: CrossFitWith,
+    /// The model of a table.
+    pub classifier: FinalClassifier,
     /// Folds of the cross-fitting.
     pub folds: usize,
     /// Replicates of the bootstrap; 0 for intervals from the information, `None` for as many as refitting allows.
@@ -96,6 +98,7 @@ impl FitPlan {
             ));
         }
         let refits = cross_fit_with != CrossFitWith::Network;
+        let classifier = final_classifier(options, image.is_some(), cross_fit_with, method)?;
         if options.replicates.is_some_and(|replicates| replicates > 0) && !refits {
             return Err(RunError::options(
                 "the bootstrap refits its classifier, and a network takes too long for that",
@@ -111,6 +114,7 @@ impl FitPlan {
             method,
             consistency,
             cross_fit_with,
+            classifier,
             folds: options.folds.unwrap_or(5),
             replicates: if refits { options.replicates } else { Some(0) },
             permutations: options.permutations.unwrap_or(9999),
@@ -155,6 +159,7 @@ impl FitPlan {
                 (_, InputShape::Row(_)) => AugmentName::None,
                 (asked, InputShape::Image(_)) => asked.unwrap_or(AugmentName::Auto),
             }),
+            classifier: Some(self.classifier),
             cross_fit: Some(self.cross_fit_with),
             folds: Some(self.folds),
             replicates: self.replicates,
@@ -239,6 +244,29 @@ impl FitPlan {
         // Fails if the environment asks for kernels that this processor does not have.
         device::name(&device)?;
         Ok(device)
+    }
+}
+
+/// Trees learn from the labelled rows and are corrected by the cross-fitted phi, so they go with methods that rest on it.
+fn final_classifier(
+    options: &FitOptions,
+    images: bool,
+    cross_fit: CrossFitWith,
+    method: MethodName,
+) -> Result<FinalClassifier, RunError> {
+    let with_trees = matches!(cross_fit, CrossFitWith::Auto | CrossFitWith::Trees) && method.carries_cross_fitted();
+    match options.classifier {
+        Some(FinalClassifier::Trees) if images => {
+            Err(RunError::options("boosted trees are for tables, and these are images", [Remedy::unset("classifier")]))
+        }
+        Some(FinalClassifier::Trees) if !with_trees => Err(RunError::options(
+            "boosted trees need to be cross-fitted, and a method that corrects by the cross-fitted phi",
+            [Remedy::unset("cross-fit"), Remedy::unset("method")],
+        )),
+        Some(asked) => Ok(asked),
+        // A network that was asked for is what the user gets.
+        None if options.network.is_some() || options.hidden.is_some() || !with_trees => Ok(FinalClassifier::Network),
+        None => Ok(FinalClassifier::Auto),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Class probabilities of new rows, by the model of a run.
 
+use crate::beside::{Table, TreesBeside};
 use crate::error::{FolderState, RunError};
 use crate::predictions::Predictions;
 use mnar::PosteriorKind;
@@ -43,6 +44,10 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         _ => None,
     };
     let examples = model.encoding.examples(rows.inputs)?;
-    let population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
-    Predictions::new(population, Propensity::new(&model.phi, row_phi.as_deref()), &model.classes, rows.row_names)
+    let mut population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
+    let phi = Propensity::new(&model.phi, row_phi.as_deref());
+    if let (Some(trees), Some(table)) = (TreesBeside::load(&folder)?, Table::new(&model.encoding, &examples)) {
+        population = trees.population(&population, &table, &phi)?;
+    }
+    Predictions::new(population, phi, &model.classes, rows.row_names)
 }
