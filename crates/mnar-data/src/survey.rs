@@ -226,7 +226,9 @@ impl Roles {
         };
         let id = options.id.as_ref().and_then(&mut known);
         let mut left_out: Vec<usize> = options.ignore.iter().filter_map(&mut known).collect();
-        options.categorical.iter().for_each(|name| drop(known(name)));
+        for name in &options.categorical {
+            known(name);
+        }
         if let Some(only) = &options.features {
             let only: Vec<usize> = only.iter().filter_map(&mut known).collect();
             left_out.extend((0..header.len()).filter(|column| !only.contains(column)));
@@ -266,6 +268,10 @@ fn sort_out(
     for (place, (column, &position)) in columns.into_iter().zip(positions).enumerate() {
         sorted.push(None);
         match roles.of(position) {
+            // What is ignored may be as it likes, but names of rows are needed.
+            Some(ColumnFate::RowName) => {
+                sorted[place] = Some(surveyed(column, ColumnFate::RowName, &mut survey.problems));
+            }
             Some(fate) => sorted[place] = Some(surveyed(column, fate, &mut Vec::new())),
             None => {
                 candidates.push(column);
