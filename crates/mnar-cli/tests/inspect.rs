@@ -186,7 +186,7 @@ fn inspect_does_not_let_names_steer_the_terminal() {
     assert!(!text.contains('\u{1b}') && text.contains("red0"), "{text:?}");
 }
 
-/// A grey image of 2 × 2 pixels as BMP with a palette is long; 24 bits per pixel are short.
+/// A BMP whose colour channels are all alike, which is read as grey.
 fn bmp(width: u32, height: u32) -> Vec<u8> {
     let row = (3 * width).div_ceil(4) * 4;
     let size = 54 + row * height;
@@ -210,7 +210,7 @@ fn inspect_counts_the_images_of_a_folder() {
     write(&folder, "cat/readme.txt", "not an image");
     let path = folder.path().to_str().unwrap();
     let (text, _) = mnar(&["inspect", path], 0);
-    assert!(text.contains("an image folder with 20 images, 8x8 colour"), "{text}");
+    assert!(text.contains("an image folder with 20 images, 8x8 grey"), "{text}");
     assert!(text.contains("10 of 20 images have a label") && text.contains("skipped: cat/readme.txt"), "{text}");
     // Images of another size stop a run, but the classes can be counted.
     write(&folder, "dog/large.bmp", bmp(16, 8));

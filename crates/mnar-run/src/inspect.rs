@@ -162,8 +162,11 @@ pub struct Problem {
 
 impl Problem {
     fn new(error: &RunError) -> Self {
-        let causes = std::iter::successors(Some(error as &dyn StdError), |error| error.source());
-        let message = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        let (mut message, mut cause) = (error.to_string(), error.source());
+        while let Some(error) = cause {
+            message.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
         Self { message, remedies: error.remedies() }
     }
 }
