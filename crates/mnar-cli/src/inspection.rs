@@ -1,12 +1,16 @@
 //! What was seen in a file, as text for a terminal.
 
 use crate::hint::flag;
+use mnar::analysis::LabellingRate;
 use mnar_report::{TextTable, cut, printable};
 use mnar_run::{ColumnInspection, ColumnKind, Inspection, Summary};
 use std::fmt::Write as _;
 
 /// Columns that are listed; a list of numbers may make thousands.
 const LISTED: usize = 100;
+
+/// Columns of a usual terminal.
+const WIDTH: usize = 80;
 
 /// Letters of a name in a sentence.
 const LETTERS: usize = 24;
@@ -24,8 +28,8 @@ pub(crate) fn to_text(found: &Inspection, next: &str) -> String {
             let _ = writeln!(out, "  and {} more columns; --format json has them all", found.columns.len() - LISTED);
         }
     }
-    section(&mut out, "", found.notes.iter().map(|note| format!("note: {note}")));
-    section(&mut out, "", skipped(found).into_iter());
+    section(&mut out, found.notes.iter().map(|note| format!("note: {note}")));
+    section(&mut out, skipped(found).into_iter());
     for problem in &found.problems {
         let _ = write!(out, "\nproblem: {}\n", lines(&problem.message));
         problem.remedies.iter().for_each(|remedy| out.push_str(&format!("hint: {}\n", printable(&flag(remedy)))));
@@ -42,9 +46,9 @@ fn lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
-fn section(out: &mut String, indent: &str, lines: impl Iterator<Item = String>) {
+fn section(out: &mut String, lines: impl Iterator<Item = String>) {
     for (i, line) in lines.enumerate() {
-        let _ = writeln!(out, "{}{indent}{}", if i == 0 { "\n" } else { "" }, printable(&line));
+        let _ = writeln!(out, "{}{}", if i == 0 { "\n" } else { "" }, printable(&line));
     }
 }
 
@@ -96,13 +100,18 @@ fn one_column(column: &ColumnInspection, width: usize) -> String {
     let summary = column.summary.as_ref().map(summary);
     let left_out = column.why_not.as_ref().map(|why| format!("not a feature: {}", printable(why)));
     let labelled = column.extremes().map(|(low, high)| {
-        let (low_name, high_name) = (cut(&low.group, LETTERS), cut(&high.group, LETTERS));
-        format!("labelled: {} ({low_name}) to {} ({high_name})", percent(low.rate), percent(high.rate))
+        let said = |rate: &LabellingRate| format!("{} ({})", percent(rate.rate), cut(&rate.group, LETTERS));
+        (format!("labelled: lowest {},", said(low)), format!("highest {}", said(high)))
     });
     let mut out = format!("  {name}{pad}  {first}\n");
     let indent = " ".repeat(width + 4);
-    for line in [left_out, summary, labelled].into_iter().flatten() {
+    for line in [left_out, summary].into_iter().flatten() {
         let _ = writeln!(out, "{indent}{line}");
+    }
+    if let Some((low, high)) = labelled {
+        let fits = indent.len() + low.chars().count() + 1 + high.chars().count() <= WIDTH;
+        let between = if fits { " ".to_owned() } else { format!("\n{indent}          ") };
+        let _ = writeln!(out, "{indent}{low}{between}{high}");
     }
     out
 }

@@ -56,8 +56,9 @@ fn inspect_tells_how_columns_are_read_and_who_is_labelled() {
         "400 rows and 7 columns, of which 4 will be features",
         "220 of 400 rows have a label in `diagnosis` (55.0%)",
         "not a feature: identifier: all of its values are different names",
+        "  patient_id  name, 400 levels\n",
         "not a feature: constant",
-        "labelled: 20.0% (South) to 90.0% (North)",
+        "labelled: lowest 20.0% (South), highest 90.0% (North)",
         "from 2024-01-01 to 2024-10-28",
         "name, 3 levels, 10.0% missing",
         "note: `patient_id` is not used as a feature",
@@ -68,6 +69,8 @@ fn inspect_tells_how_columns_are_read_and_who_is_labelled() {
     let next = format!("\nNext: mnar estimate '{table}' --label diagnosis --features all\n");
     assert!(text.ends_with(&next), "{text}");
     assert!(!text.contains("problem"), "{text}");
+    let widest = text.lines().filter(|line| line.starts_with("  ")).map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
 }
 
@@ -142,7 +145,7 @@ fn inspect_shows_what_it_can_beside_problems() {
         "not a feature: it repeats the label",
         "could not be read",
         "hint: --ignore dose",
-        "labelled: 20.0% (South) to 90.0% (North)",
+        "labelled: lowest 20.0% (South), highest 90.0% (North)",
         "Next, once the problems are solved: mnar estimate",
     ] {
         assert!(text.contains(words), "no `{words}` in:\n{text}");

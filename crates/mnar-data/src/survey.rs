@@ -47,10 +47,18 @@ pub struct SurveyedColumn {
     pub name: String,
     /// Its values; `None` if they could not be read.
     pub values: Option<FeatureColumn>,
+    /// Of a column with too many different names to be kept: how many there are, and how many rows have one.
+    pub too_many_names: Option<(usize, usize)>,
     /// Whether its numbers are dates, as days since 1970-01-01.
     pub is_date: bool,
     /// What becomes of it.
     pub fate: ColumnFate,
+}
+
+impl SurveyedColumn {
+    fn new(name: String, fate: ColumnFate) -> Self {
+        Self { name, values: None, too_many_names: None, is_date: false, fate }
+    }
 }
 
 /// What becomes of a column.
@@ -202,7 +210,7 @@ fn survey_table(source: Source<'_>, options: &ReadOptions) -> Result<Survey, Dat
         let at = positions.partition_point(|position| *position < label);
         let values = inside.as_ref().map(|labels| column_of(labels, &header[label]));
         let name = header[label].clone();
-        survey.columns.insert(at, SurveyedColumn { name, values, is_date: false, fate: ColumnFate::Label });
+        survey.columns.insert(at, SurveyedColumn { values, ..SurveyedColumn::new(name, ColumnFate::Label) });
     }
     survey.label(inside, options, None, &shown, false);
     survey.settle(&shown);
@@ -305,13 +313,18 @@ fn surveyed(
 ) -> SurveyedColumn {
     match column {
         Ok(FinishedColumn { column, dates, .. }) => {
-            SurveyedColumn { name: column.name.clone(), values: Some(column), is_date: dates.is_some(), fate }
+            let surveyed = SurveyedColumn::new(column.name.clone(), fate);
+            SurveyedColumn { values: Some(column), is_date: dates.is_some(), ..surveyed }
         }
         Err(problem) => {
             let name = problem.column().unwrap_or_default().to_owned();
+            let too_many_names = match &problem {
+                DataError::TooManyLevels { levels, rows, .. } => Some((*levels, *rows)),
+                _ => None,
+            };
             problems.push(problem);
             let fate = if fate == ColumnFate::Feature { ColumnFate::Unusable } else { fate };
-            SurveyedColumn { name, values: None, is_date: false, fate }
+            SurveyedColumn { too_many_names, ..SurveyedColumn::new(name, fate) }
         }
     }
 }
@@ -371,10 +384,8 @@ fn survey_arrays(kind: Kind, path: &Path, options: &ReadOptions) -> Result<Surve
         Inputs::Images(images) => survey.shape = Some(images.shape()),
         Inputs::Table(table) => {
             let column = |values: &FeatureColumn| SurveyedColumn {
-                name: values.name.clone(),
                 values: Some(values.clone()),
-                is_date: false,
-                fate: ColumnFate::Feature,
+                ..SurveyedColumn::new(values.name.clone(), ColumnFate::Feature)
             };
             survey.columns = table.columns().iter().map(column).collect();
             survey.settle(&shown);

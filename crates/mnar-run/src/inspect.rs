@@ -200,7 +200,7 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
     let mut columns = Vec::with_capacity(found.columns.len());
     let mut differences = Vec::new();
     for column in &found.columns {
-        let (inspected, difference) = inspect_column(column, found.labels.as_ref())?;
+        let (inspected, difference) = inspect_column(column, found.rows, found.labels.as_ref())?;
         columns.push(inspected);
         differences.extend(difference);
     }
@@ -263,6 +263,7 @@ const FOLDS: usize = 5;
 
 fn inspect_column(
     column: &SurveyedColumn,
+    rows: usize,
     labels: Option<&Labels>,
 ) -> Result<(ColumnInspection, Option<ColumnDifference>), RunError> {
     let used = column.fate == ColumnFate::Feature;
@@ -276,6 +277,10 @@ fn inspect_column(
         summary: None,
         labelling: Vec::new(),
     };
+    if let Some((levels, present)) = column.too_many_names {
+        inspected.levels = Some(levels);
+        inspected.missing = Some((rows - present.min(rows)) as f64 / rows as f64);
+    }
     let Some(values) = &column.values else { return Ok((inspected, None)) };
     inspected.missing = Some(missing_share(values));
     inspected.summary = summary(values, column.is_date);
@@ -295,6 +300,7 @@ fn inspect_column(
 
 fn kind(column: &SurveyedColumn) -> ColumnKind {
     match column.values.as_ref().map(|column| &column.values) {
+        None if column.too_many_names.is_some() => ColumnKind::Name,
         None => ColumnKind::Unreadable,
         Some(ColumnValues::Numeric(_)) if column.is_date => ColumnKind::Date,
         Some(ColumnValues::Numeric(_)) => ColumnKind::Number,
