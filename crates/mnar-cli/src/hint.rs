@@ -28,7 +28,8 @@ pub(crate) fn speaks_of_rows(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(RunError::Train(mnar_train::TrainError::WrongInput { .. })))
 }
 
-fn flag(remedy: &Remedy) -> String {
+/// A remedy as flags.
+pub(crate) fn flag(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Set { option, value } if value.is_empty() => format!("--{option}"),
         // A value that starts with a dash would be taken for a flag.

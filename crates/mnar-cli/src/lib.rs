@@ -1,13 +1,14 @@
 //! The command `mnar`: from partly labelled data to the mechanism of the missing labels and a corrected model.
 //!
 //! It is a library only so that the Python package can install the same command. `args` holds the arguments as typed, `cmd`
-//! has one module per command, `input` reads tables, `output` prints, and `hint` words what would cure an error. Statistics
+//! has one module per command, `input` reads tables, `inspection` words what was seen in a file, `output` prints, and `hint` words what would cure an error. Statistics
 //! are in `mnar`, whole runs in `mnar-run`.
 
 mod args;
 mod cmd;
 mod hint;
 mod input;
+mod inspection;
 mod interrupt;
 mod output;
 mod terminal;
@@ -41,6 +42,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = Cli::parse_from(words);
     let (table, result) = match cli.command {
         Command::Demo(args) => (None, cmd::demo::run(args, &typed)),
+        Command::Inspect(args) => (None, cmd::inspect::run(&args)),
         Command::Estimate(args) => (Some(args.table.table.clone()), cmd::estimate::run(args, &typed)),
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
         Command::Fit(args) => (Some(args.data.clone()), cmd::fit::run(*args, &typed)),

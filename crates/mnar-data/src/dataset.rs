@@ -272,12 +272,12 @@ fn wrong(path: &str, wants_images: bool) -> DataError {
 }
 
 /// What was read, before labels from another file are put in.
-struct ReadInputs {
-    inputs: Inputs,
-    labels: Option<Labels>,
-    row_names: Option<RowNames>,
-    skipped: Vec<String>,
-    notes: Vec<Note>,
+pub(crate) struct ReadInputs {
+    pub(crate) inputs: Inputs,
+    pub(crate) labels: Option<Labels>,
+    pub(crate) row_names: Option<RowNames>,
+    pub(crate) skipped: Vec<String>,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl ReadInputs {
@@ -288,7 +288,7 @@ impl ReadInputs {
 
 /// What a path holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Table,
     Npy,
     Npz,
@@ -299,7 +299,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of_source(source: Source<'_>) -> Result<Self, DataError> {
+    pub(crate) fn of_source(source: Source<'_>) -> Result<Self, DataError> {
         match source {
             Source::Path(path) => Self::of(path),
             Source::Table(_) | Source::Text(_) => Ok(Kind::Table),
@@ -354,7 +354,7 @@ impl Kind {
         })
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Table => "a table",
             Kind::Npy => "a numpy array",
@@ -376,7 +376,7 @@ impl Kind {
         }
     }
 
-    fn read(self, path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+    pub(crate) fn read(self, path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
         let shown = show(path);
         self.check_id(options.id.as_deref(), &shown)?;
         let elsewhere = options.labels_file.is_some();
@@ -468,6 +468,25 @@ fn read_npy(path: &Path, training: bool) -> Result<Inputs, DataError> {
 }
 
 fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+    let FolderFiles { names, labels, skipped } = list_image_folder(path, options)?;
+    let images = image_folder::decode(path, &names, options.resize)?;
+    Ok(ReadInputs {
+        inputs: Inputs::Images(images),
+        labels: Some(labels),
+        row_names: Some(RowNames::files(names)),
+        skipped,
+        notes: Vec::new(),
+    })
+}
+
+/// The images of a folder before they are decoded.
+pub(crate) struct FolderFiles {
+    pub(crate) names: Vec<String>,
+    pub(crate) labels: Labels,
+    pub(crate) skipped: Vec<String>,
+}
+
+pub(crate) fn list_image_folder(path: &Path, options: &ReadOptions) -> Result<FolderFiles, DataError> {
     let image_folder::Listing { files, mut skipped } = image_folder::list(path, options.split)?;
     // Only a file of labels can tell the class of an image outside the folders of classes.
     let (files, loose): (Vec<_>, Vec<_>) =
@@ -485,13 +504,5 @@ fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, D
         }
         names.push(file.name);
     }
-    let images = image_folder::decode(path, &names, options.resize)?;
-    let labels = labels.into_labels(&show(path))?;
-    Ok(ReadInputs {
-        inputs: Inputs::Images(images),
-        labels: Some(labels),
-        row_names: Some(RowNames::files(names)),
-        skipped,
-        notes: Vec::new(),
-    })
+    Ok(FolderFiles { names, labels: labels.into_labels(&show(path))?, skipped })
 }

@@ -147,6 +147,12 @@ pub(crate) fn days_of(year: i64, month: u32, day: u32) -> Option<i64> {
     Some(era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468)
 }
 
+/// The date of so many days since 1970-01-01, as columns of dates are kept, written as `2024-12-31`.
+pub fn date_text(days: f64) -> String {
+    // Beyond what a file can hold, the number is clearer; 4e6 days are the year 12,921.
+    if days.abs() > 4e6 || days.is_nan() { format!("{days}") } else { spell(days.floor() as i64 * 86_400, 0, false) }
+}
+
 /// The date as ISO 8601 has it, for a number of seconds since 1970 and billionths of a second.
 pub(crate) fn spell(seconds: i64, nanos: u32, with_time: bool) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -203,6 +209,7 @@ mod tests {
             assert_eq!(parse(&text, DateFormat::Iso), Some(days as f64), "{text}");
         }
         assert_eq!(spell(-1, 500_000_000, true), "1969-12-31 23:59:59.5");
+        assert_eq!((date_text(19_782.75), date_text(-0.5)), ("2024-02-29".to_owned(), "1969-12-31".to_owned()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::columns::find;
 use crate::dates::DateFormat;
 use crate::error::{ColumnRole, DataError, list};
-use crate::feature_table::{Categories, ColumnValues, FeatureTable};
+use crate::feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
 use crate::values::LabelMatcher;
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
@@ -94,11 +94,7 @@ impl TableEncoder {
     pub fn fit(table: &FeatureTable) -> Result<Self, DataError> {
         let (mut columns, mut dropped) = (Vec::new(), Vec::new());
         for column in table.columns() {
-            let encoding = match &column.values {
-                ColumnValues::Numeric(values) => fit_numeric(values),
-                ColumnValues::Categorical(names) => fit_categorical(names, &column.name, table.source())?,
-            };
-            match encoding {
+            match encoding_of(column, table.source())? {
                 Some(encoding) => columns.push(EncodedColumn { name: column.name.clone(), encoding }),
                 None => dropped.push(column.name.clone()),
             }
@@ -215,6 +211,14 @@ impl TableEncoder {
 
     pub(crate) fn missing(&self) -> &[String] {
         &self.missing
+    }
+}
+
+/// What becomes of a column; `None` if it does not vary.
+pub(crate) fn encoding_of(column: &FeatureColumn, path: &str) -> Result<Option<ColumnEncoding>, DataError> {
+    match &column.values {
+        ColumnValues::Numeric(values) => Ok(fit_numeric(values)),
+        ColumnValues::Categorical(names) => fit_categorical(names, &column.name, path),
     }
 }
 

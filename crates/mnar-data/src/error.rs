@@ -794,6 +794,21 @@ impl DataError {
         }
     }
 
+    /// The column whose values cannot be used, where the error is about one.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            DataError::NotANumber { column, .. }
+            | DataError::Infinite { column, .. }
+            | DataError::ColumnType { column, .. }
+            | DataError::MixedColumn { column, .. }
+            | DataError::TooManyLevels { column, .. }
+            | DataError::TooLarge { column, .. }
+            | DataError::TooFine { column, .. }
+            | DataError::ListLength { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+
     /// One error for all that is wrong.
     pub(crate) fn all(mut problems: Vec<DataError>, path: &str) -> Self {
         match problems.pop() {

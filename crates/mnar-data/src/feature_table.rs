@@ -53,6 +53,21 @@ impl FeatureColumn {
         }
     }
 
+    /// Whether the column duplicates the label in every labelled row, and would leak it.
+    pub fn repeats(&self, labels: &Labels) -> bool {
+        // With one class only, every constant column would be a copy.
+        if labels.counts().iter().filter(|count| **count > 0).count() < 2 {
+            return false;
+        }
+        let numbers: Vec<Option<f32>> = labels.names().iter().map(|name| name.trim().parse().ok()).collect();
+        labels.labelled().all(|(row, class)| match &self.values {
+            ColumnValues::Categorical(names) => {
+                names.code(row).is_some_and(|code| names.levels()[code] == labels.name(class))
+            }
+            ColumnValues::Numeric(values) => numbers[class.index()] == Some(values[row]),
+        })
+    }
+
     /// The column, as what labelling may depend on.
     pub fn covariate(&self) -> Covariate {
         let values = match &self.values {
@@ -165,20 +180,7 @@ impl FeatureTable {
 
     /// A column that duplicates the label in every labelled row, and would leak it.
     pub fn copy_of_label(&self, labels: &Labels) -> Option<&str> {
-        let numbers: Vec<Option<f32>> = labels.names().iter().map(|name| name.trim().parse().ok()).collect();
-        let repeats = |column: &&FeatureColumn| {
-            labels.labelled().all(|(row, class)| match &column.values {
-                ColumnValues::Categorical(names) => {
-                    names.code(row).is_some_and(|code| names.levels()[code] == labels.name(class))
-                }
-                ColumnValues::Numeric(values) => numbers[class.index()] == Some(values[row]),
-            })
-        };
-        // With one class only, every constant column would be a copy.
-        if labels.counts().iter().filter(|count| **count > 0).count() < 2 {
-            return None;
-        }
-        self.columns.iter().find(repeats).map(|column| column.name.as_str())
+        self.columns.iter().find(|column| column.repeats(labels)).map(|column| column.name.as_str())
     }
 
     pub(crate) fn missing(&self) -> &[String] {

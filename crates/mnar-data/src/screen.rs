@@ -26,47 +26,65 @@ pub(crate) fn screen(
     choose: bool,
     path: &str,
 ) -> Result<Screened, DataError> {
-    let (mut columns, mut aside, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    let mut all_different = Vec::new();
-    for result in read {
-        match result {
-            Ok(column) => match identifier(&column).filter(|_| choose) {
-                Some(reason) => aside.push((column, reason)),
-                None => columns.push(column),
-            },
-            Err(DataError::TooManyLevels { path, column, levels, rows }) if choose && levels == rows => {
-                all_different.push(DataError::TooManyLevels { path, column, levels, rows });
-            }
-            Err(problem) => problems.push(problem),
-        }
-    }
-    let mut notes = Vec::new();
-    // A table with identifiers only is used as it is, where it can be.
-    if columns.is_empty() && problems.is_empty() {
-        columns.extend(aside.drain(..).map(|(column, _)| column));
-        if columns.is_empty() {
-            problems.append(&mut all_different);
+    let identifiers = identifiers(&read, choose);
+    let (mut columns, mut problems) = (Vec::new(), Vec::new());
+    let mut notes = identifier_notes(&read, &identifiers);
+    for (result, reason) in read.into_iter().zip(identifiers) {
+        match (result, reason) {
+            (_, Some(_)) => {}
+            (Ok(column), None) => columns.push(column),
+            (Err(problem), None) => problems.push(problem),
         }
     }
     if !problems.is_empty() {
         return Err(DataError::all(problems, path));
     }
-    let identifier = |column: String, reason| Note::Identifier { column, reason };
-    notes.extend(aside.into_iter().map(|(column, reason)| identifier(column.column.name, reason)));
-    for error in all_different {
-        if let DataError::TooManyLevels { column, .. } = error {
-            notes.push(identifier(column, IdentifierReason::AllDifferent));
-        }
-    }
-    describe(&columns, choose, &mut notes);
+    describe(&columns.iter().collect::<Vec<_>>(), choose, &mut notes);
     let dates = columns.iter().filter_map(|column| Some((column.column.name.clone(), column.dates?.0))).collect();
     let columns = columns.into_iter().map(|column| column.column).collect();
     Ok(Screened { columns, dates, notes })
 }
 
+/// Which columns are left out as identifiers, and why. With `choose` unset, none is.
+pub(crate) fn identifiers(read: &[Result<FinishedColumn, DataError>], choose: bool) -> Vec<Option<IdentifierReason>> {
+    let reason = |result: &Result<FinishedColumn, DataError>| match result {
+        Ok(column) => identifier(column),
+        Err(DataError::TooManyLevels { levels, rows, .. }) if levels == rows => Some(IdentifierReason::AllDifferent),
+        Err(_) => None,
+    };
+    let mut reasons: Vec<_> = read.iter().map(|result| reason(result).filter(|_| choose)).collect();
+    // A table with identifiers only is used as it is, where it can be.
+    if reasons.iter().all(Option::is_some) {
+        let any = read.iter().any(Result::is_ok);
+        reasons.iter_mut().zip(read).filter(|(_, result)| result.is_ok() == any).for_each(|(reason, _)| *reason = None);
+    }
+    reasons
+}
+
+/// Says which columns are left out as identifiers: those that could have been used first.
+pub(crate) fn identifier_notes(
+    read: &[Result<FinishedColumn, DataError>],
+    reasons: &[Option<IdentifierReason>],
+) -> Vec<Note> {
+    let (mut notes, mut too_many) = (Vec::new(), Vec::new());
+    for (result, reason) in read.iter().zip(reasons) {
+        match (result, reason) {
+            (Ok(FinishedColumn { column, .. }), Some(reason)) => {
+                notes.push(Note::Identifier { column: column.name.clone(), reason: *reason });
+            }
+            (Err(DataError::TooManyLevels { column, .. }), Some(reason)) => {
+                too_many.push(Note::Identifier { column: column.clone(), reason: *reason });
+            }
+            _ => {}
+        }
+    }
+    notes.append(&mut too_many);
+    notes
+}
+
 /// What was found out about the columns.
-fn describe(columns: &[FinishedColumn], choose: bool, notes: &mut Vec<Note>) {
-    let name = |column: &FinishedColumn| column.column.name.clone();
+pub(crate) fn describe(columns: &[&FinishedColumn], choose: bool, notes: &mut Vec<Note>) {
+    let name = |column: &&FinishedColumn| column.column.name.clone();
     let commas: Vec<String> = columns.iter().filter(|column| column.commas).map(name).collect();
     if !commas.is_empty() {
         notes.push(Note::DecimalCommas { columns: commas });

@@ -8,6 +8,7 @@ use crate::arrow_table::Source;
 use crate::batch::batch_rows;
 use crate::column_builder::{ColumnBuilder, FinishedColumn, MissingFeature, Place, Wanted};
 use crate::columns::{find, twice};
+use crate::dataset::ReadOptions;
 use crate::dates::DateFormat;
 use crate::delimited::DelimitedTable;
 use crate::encoder::{ColumnEncoding, TableEncoder};
@@ -38,6 +39,8 @@ pub(crate) enum Purpose<'a> {
         /// The sheet of a spreadsheet.
         sheet: Option<&'a str>,
     },
+    /// All columns, whatever becomes of them; names that are not columns are problems to be told.
+    Survey(&'a ReadOptions),
     /// These columns, for what labelling may depend on.
     Columns { names: &'a [String], missing: &'a [String] },
     /// The columns that a model knows are the features; labels are not read.
@@ -48,6 +51,7 @@ impl Purpose<'_> {
     fn missing(&self) -> &[String] {
         match self {
             Purpose::Train { missing, .. } | Purpose::Columns { missing, .. } => missing,
+            Purpose::Survey(options) => &options.missing,
             Purpose::Predict(encoder) => encoder.missing(),
         }
     }
@@ -55,12 +59,13 @@ impl Purpose<'_> {
     fn sheet(&self) -> Option<&str> {
         match self {
             Purpose::Train { sheet, .. } => *sheet,
+            Purpose::Survey(options) => options.sheet.as_deref(),
             _ => None,
         }
     }
 
     fn is_training(&self) -> bool {
-        matches!(self, Purpose::Train { .. })
+        matches!(self, Purpose::Train { .. } | Purpose::Survey(_))
     }
 
     /// Whether the features were not named, so that some columns may be left out.
@@ -80,18 +85,8 @@ pub(crate) struct ReadTable {
 /// Reads a table; `id` is the column that names its rows.
 pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<ReadTable, DataError> {
     let shown = source.name();
-    let read = match AnyTable::open(source, purpose.sheet())? {
-        AnyTable::Text(table) => read_delimited(*table, purpose, id, &shown)?,
-        AnyTable::Typed(table, notes) => {
-            let mut read = read_typed(table, purpose, id, &shown)?;
-            read.notes.splice(..0, notes);
-            read
-        }
-    };
-    let Read { mut columns, labels, rows, mut notes } = read;
-    if rows == 0 {
-        return Err(DataError::NoRows { path: shown });
-    }
+    let read = read_all(source, purpose, id)?;
+    let Read { mut columns, labels, rows, mut notes, .. } = read;
     let row_names = id.and_then(|id| RowNames::take(&mut columns, id.trim()));
     let screened = screen(columns, purpose.may_choose(), &shown)?;
     notes.extend(screened.notes);
@@ -100,6 +95,23 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
     let names: Vec<String> = features.columns().iter().map(|column| column.name.clone()).collect();
     crate::columns::check_distinct(&names, &shown)?;
     Ok(ReadTable { features, labels, row_names, notes })
+}
+
+/// Reads a table that has rows, without looking at what becomes of its columns.
+pub(crate) fn read_all(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<Read, DataError> {
+    let shown = source.name();
+    let read = match AnyTable::open(source, purpose.sheet())? {
+        AnyTable::Text(table) => read_delimited(*table, purpose, id, &shown)?,
+        AnyTable::Typed(table, notes) => {
+            let mut read = read_typed(table, purpose, id, &shown)?;
+            read.notes.splice(..0, notes);
+            read
+        }
+    };
+    if read.rows == 0 {
+        return Err(DataError::NoRows { path: shown });
+    }
+    Ok(read)
 }
 
 /// Reads some columns of a table, as [`read_dataset`](crate::read_dataset) would read them.
@@ -122,11 +134,14 @@ pub fn read_marks<'a>(source: impl Into<Source<'a>>, name: &str, missing: &[Stri
 }
 
 /// What was read of a table. A column that cannot be used is an error of its own, so that all are reported at once.
-struct Read {
-    columns: Vec<Result<FinishedColumn, DataError>>,
-    labels: Option<Interner>,
-    rows: usize,
-    notes: Vec<Note>,
+pub(crate) struct Read {
+    pub(crate) columns: Vec<Result<FinishedColumn, DataError>>,
+    /// The position in the file of each of these columns; those of a list share theirs.
+    pub(crate) positions: Vec<usize>,
+    pub(crate) header: Vec<String>,
+    pub(crate) labels: Option<Interner>,
+    pub(crate) rows: usize,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// A column in the making, or the first thing that is wrong with it.
@@ -198,6 +213,19 @@ impl Layout {
                 features.extend(id.map(|id| (id, Wanted::Names { forced: true })));
                 features.sort_unstable_by_key(|(column, _)| *column);
                 Ok(Self { label: label.filter(|_| !labels_elsewhere), features })
+            }
+            Purpose::Survey(options) => {
+                let is = |name: &str, given: &str| name == given.trim();
+                let named = |column: usize, names: &[String]| names.iter().any(|name| is(&header[column], name));
+                let at = |given: Option<&str>| given.and_then(|given| header.iter().position(|name| is(name, given)));
+                let (label, id) = (at(options.label.as_deref()), at(options.id.as_deref()));
+                let wanted = |column: usize| match named(column, &options.categorical) || Some(column) == id {
+                    true => Wanted::Names { forced: true },
+                    false => Wanted::Inferred,
+                };
+                let columns = (0..header.len()).filter(|column| Some(*column) != label);
+                let features = columns.map(|column| (column, wanted(column))).collect();
+                Ok(Self { label, features })
             }
             Purpose::Columns { names, .. } => {
                 let mut features = Vec::with_capacity(names.len());
@@ -280,9 +308,11 @@ fn read_delimited(
         }
     }
     let training = purpose.is_training();
+    let positions = columns.iter().map(|making| making.column).collect();
     let columns = columns.into_iter().map(|making| making.builder?.finish(training, path)).collect();
     let labels = labels.map(|(_, labels)| labels);
-    Ok(Read { columns, labels, rows: table.rows(), notes: table.notes() })
+    let header = table.header().to_vec();
+    Ok(Read { columns, positions, header, labels, rows: table.rows(), notes: table.notes() })
 }
 
 fn read_typed(
@@ -327,14 +357,16 @@ fn read_typed(
         rows += arrays.first().map_or(0, |array| array.len());
     }
     let mut finished = Vec::with_capacity(columns.len());
+    let mut positions = Vec::with_capacity(columns.len());
     for making in columns {
         match making.builder {
             Ok(builder) => builder.finish(purpose.is_training(), path, &mut finished),
             Err(error) => finished.push(Err(error)),
         }
+        positions.resize(finished.len(), making.column);
     }
     let labels = labels.map(|(_, labels)| labels);
-    Ok(Read { columns: finished, labels, rows, notes: Vec::new() })
+    Ok(Read { columns: finished, positions, header, labels, rows, notes: Vec::new() })
 }
 
 /// A typed column in the making.

@@ -49,5 +49,5 @@ pub use error::ReportError;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 pub use findings::{estimate_text, test_text};
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
-pub use table::{TextTable, interval, number, p_value};
+pub use table::{TextTable, cut, interval, number, p_value, printable};
 pub use words::{Level, Light};

@@ -58,7 +58,7 @@ fn unsettling(c: char) -> bool {
 }
 
 /// One line of text, with the characters replaced that would upset a terminal or the text around it.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if unsettling(c) { '\u{fffd}' } else { c }).collect()
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
 }
 
 /// A name for a sentence or a heading, cut to so many letters.
-pub(crate) fn cut(name: &str, letters: usize) -> String {
+pub fn cut(name: &str, letters: usize) -> String {
     let name = printable(name);
     match name.char_indices().nth(letters) {
         None => name,

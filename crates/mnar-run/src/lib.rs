@@ -40,6 +40,7 @@ mod demo;
 mod error;
 mod fit;
 mod folder;
+mod inspect;
 mod options;
 mod per_class;
 mod plan;
@@ -54,6 +55,9 @@ pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
 pub use fit::{FitRequest, fit};
 pub use folder::RunFolder;
+pub use inspect::{
+    ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
+};
 pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;

@@ -3,6 +3,8 @@
 //! A library does not know how its options are spelt where they are given: as flags of a command, as keywords in
 //! Python, as keys of a settings file. Its errors therefore offer remedies as data, and the edges word them.
 
+use serde::Serialize;
+
 /// What could be done about an error: a change of one option.
 ///
 /// ```
@@ -10,7 +12,8 @@
 /// let remedy = Remedy::set("ignore", "patient id");
 /// assert_eq!(remedy, Remedy::Set { option: "ignore", value: "patient id".into() });
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Remedy {
     /// Give an option this value.

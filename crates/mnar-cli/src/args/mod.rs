@@ -1,9 +1,11 @@
 //! The command line as typed. What the arguments mean together is checked by the settings they become.
 
 mod fit;
+mod inspect;
 mod table;
 
 pub(crate) use fit::{FitArgs, PredictArgs, SplitName};
+pub(crate) use inspect::InspectArgs;
 pub(crate) use table::{EstimateArgs, TableArgs, TestArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -23,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run end to end on an embedded sample whose labels are hidden by a known mechanism
     Demo(DemoArgs),
+    /// Show how a file is read, what is left out, and how often rows are labelled along each column; changes nothing
+    Inspect(InspectArgs),
     /// Estimate P(labelled | class) and the true class shares
     Estimate(EstimateArgs),
     /// Test whether the labels are informative

@@ -3,6 +3,7 @@
 pub(crate) mod demo;
 pub(crate) mod estimate;
 pub(crate) mod fit;
+pub(crate) mod inspect;
 pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod shell;

@@ -1,0 +1,68 @@
+//! `mnar inspect`.
+
+use super::Format;
+use clap::Args;
+use mnar_data::ReadOptions;
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  mnar inspect clinic.csv
+  mnar inspect clinic.csv --label diagnosis
+  mnar inspect clinic.xlsx --sheet 2024 --label diagnosis --missing unknown
+  mnar inspect scans/ --format json
+
+Nothing is written. DATA is whatever `mnar fit` takes. Exit code 0 if the data could be read at all, even if they have
+problems that would stop `mnar fit`; these are printed.")]
+pub(crate) struct InspectArgs {
+    /// The data
+    #[arg(value_name = "DATA")]
+    pub(crate) data: PathBuf,
+
+    /// The label column; a blank or null label is missing
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+
+    /// The column of the table that names its rows, and is not a feature
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+
+    /// A column of the table that is not a feature; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) ignore: Vec<String>,
+
+    /// A column that holds names although it looks like numbers; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) categorical: Vec<String>,
+
+    /// Another value that means missing; may be repeated
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) missing: Vec<String>,
+
+    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    #[arg(long)]
+    pub(crate) labels_as_they_are: bool,
+
+    /// The sheet of a spreadsheet [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sheet: Option<String>,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+impl InspectArgs {
+    pub(crate) fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            label: self.label.clone(),
+            id: self.id.clone(),
+            ignore: self.ignore.clone(),
+            categorical: self.categorical.clone(),
+            missing: self.missing.clone(),
+            labels_as_they_are: self.labels_as_they_are,
+            sheet: self.sheet.clone(),
+            ..Default::default()
+        }
+    }
+}
