@@ -277,7 +277,7 @@ pub enum AugmentName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalClassifier {
-    /// The network, boosted trees or a mixture of both: whichever has the lowest loss on held-out rows
+    /// A mixture of the network and boosted trees, or the trees alone: whichever has the lowest loss on held-out rows
     #[default]
     Auto,
     /// The network alone
