@@ -92,7 +92,7 @@ def test_folds():
         ({"prior_weight": -1.0}, "prior weight is -1"),
         ({"prior_weight": float("nan")}, "finite"),
         ({"prior_weight": "much"}, "must be a number"),
-        ({"replicates": 3}, "at least 20"),
+        ({"replicates": 3}, "at least 8"),
         ({"replicates": 2.5}, "whole number"),
         ({"seed": -1}, "whole number"),
         ({"sensitivity": [0.0]}, "odds factor"),
