@@ -145,7 +145,7 @@ impl IntervalMethod {
     }
 }
 
-/// As many replicates as fit into the work that is planned for them; 0 if even the fewest take twice as long.
+/// As many replicates as fit into the work that is planned for them; 0 if even the fewest take three times as long.
 fn planned(evidence: &Evidence<'_>) -> usize {
     let Some(features) = &evidence.features else { return REPLICATES };
     let (labels, folds) = (evidence.labels, evidence.plan.n_folds() as f64);
@@ -154,7 +154,7 @@ fn planned(evidence: &Evidence<'_>) -> usize {
     let per_replicate = folds * fit + SECONDS_PER_PROBABILITY * (labels.len() * labels.n_classes()) as f64;
     let affordable = PLANNED_SECONDS * CORES / per_replicate;
     match affordable {
-        few if few * 2.0 < FEWEST_REPLICATES as f64 => 0,
+        few if few * 3.0 < FEWEST_REPLICATES as f64 => 0,
         many => (many as usize).clamp(FEWEST_REPLICATES, REPLICATES),
     }
 }
