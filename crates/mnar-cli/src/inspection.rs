@@ -58,8 +58,11 @@ fn head(found: &Inspection) -> String {
     match (&found.shape, found.columns.is_empty()) {
         (_, false) => {
             let used = found.columns.iter().filter(|column| column.used).count();
-            let features =
-                if found.labelled.is_some() { format!(", of which {used} will be features") } else { String::new() };
+            let features = if found.labelled.is_some() {
+                format!(", of which {used} will be {}", if used == 1 { "a feature" } else { "features" })
+            } else {
+                String::new()
+            };
             format!("{source}: {} with {} rows and {} columns{features}\n", found.kind, rows, found.columns.len())
         }
         (Some(shape), true) => format!("{source}: {} with {rows} images, {shape}\n", found.kind),

@@ -188,7 +188,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<usize>,
 
-    /// The classifier that is cross-fitted to estimate the mechanism [default: softmax for tables and small images]
+    /// The classifier that is cross-fitted to estimate the mechanism [default: auto for tables, softmax for small images]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cross_fit: Option<CrossFitWith>,

@@ -446,6 +446,27 @@ mod tests {
         assert!((p.row(0)[0] - 0.6).abs() < 1e-7 && (p.row(0)[1] - 0.2).abs() < 1e-7);
     }
 
+    /// A start elsewhere leads to the same optimum, for two classes (half the unknowns) and for three.
+    #[test]
+    fn a_start_changes_the_way_but_not_the_fit() {
+        let x = Array2::from_shape_fn((60, 3), |(i, j)| ((i * 5 + j * 7) % 11) as f64 / 5.0 - 1.0);
+        let rows: Vec<usize> = (0..60).collect();
+        let regression = SoftmaxRegression::default();
+        for k in [2, 3] {
+            let classes: Vec<Class> = (0..60).map(|i| Class::from(i * i % 7 % k)).collect();
+            let weights: Vec<f64> = (0..60).map(|i| 0.2 + (i % 4) as f64).collect();
+            let all = Training { rows: &rows, classes: &classes, n_classes: k, weights: None };
+            let some = Training { weights: Some(&weights), ..all };
+            let started = regression.started(&x, &all).unwrap().unwrap();
+            let logits = |fitted: Box<dyn Fitted<Array2<f64>>>| fitted.predict_proba(&x, &rows).unwrap();
+            let cold = logits(Classifier::fit(&regression, &x, &some, 0, &()).unwrap());
+            let warm = logits(started.fit(&x, &some, 0, &()).unwrap());
+            assert!((&cold - &warm).iter().all(|off| off.abs() < 1e-5), "{k} classes");
+            let unweighted = logits(Classifier::fit(&regression, &x, &all, 0, &()).unwrap());
+            assert!((&cold - &unweighted).iter().any(|off| off.abs() > 1e-3));
+        }
+    }
+
     #[test]
     fn gradient_and_hessian_agree_with_finite_differences() {
         let x = Array2::from_shape_fn((12, 3), |(i, j)| ((i * 5 + j * 7) % 11) as f64 / 5.0 - 1.0);
