@@ -185,7 +185,7 @@ const FEW_VALUES: usize = 20;
 ///
 /// ```
 /// use mnar_data::{ReadOptions, TextTable};
-/// let row = |i| ["North,sick\n", "South,\n", "North,well\n", "South,\n", "South,well\n"][i % 5];
+/// let row = |i: usize| ["North,sick\n", "South,\n", "North,well\n", "South,\n", "South,well\n"][i % 5];
 /// let rows: String = (0..100).map(row).collect();
 /// let table = TextTable::new(format!("hospital,diagnosis\n{rows}"), "clinic.csv");
 /// let found = mnar_run::inspect(&table, &ReadOptions::default())?;
