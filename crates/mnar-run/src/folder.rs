@@ -3,6 +3,7 @@
 use crate::error::{FolderState, RunError};
 use crate::options::FitOptions;
 use mnar_data::AtomicFile;
+use mnar_report::Report;
 use mnar_train::CheckpointPlan;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,8 +96,15 @@ impl RunFolder {
         CheckpointPlan { path: self.checkpoints().join(format!("{name}.safetensors")), every: self.checkpoint_every }
     }
 
-    /// Removes the checkpoints of a finished run.
-    pub(crate) fn remove_checkpoints(&self) -> Result<(), RunError> {
+    /// Writes the report and removes the checkpoints.
+    pub(crate) fn finish(&self, report: &Report) -> Result<(), RunError> {
+        AtomicFile::write_text(&self.page(), &report.to_html()?)?;
+        // Last: a folder with a report.json holds a finished run.
+        AtomicFile::write_text(&self.report(), &report.to_json()?)?;
+        self.remove_checkpoints()
+    }
+
+    fn remove_checkpoints(&self) -> Result<(), RunError> {
         let path = self.checkpoints();
         std::fs::remove_dir_all(&path).map_err(RunError::io("removed", path))
     }

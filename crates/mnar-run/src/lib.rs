@@ -44,6 +44,7 @@ mod inspect;
 mod options;
 mod per_class;
 mod plan;
+mod positive;
 mod predict;
 mod predictions;
 mod recorder;
@@ -61,6 +62,7 @@ pub use inspect::{
 pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;
+pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
 pub use report::{Origin, estimate_report};

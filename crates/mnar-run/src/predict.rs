@@ -2,6 +2,7 @@
 
 use crate::beside::{Table, TreesBeside};
 use crate::error::{FolderState, RunError};
+use crate::positive::PositiveModel;
 use crate::predictions::Predictions;
 use mnar::PosteriorKind;
 use mnar_data::{Expected, Inputs, Source, Split, read_for_prediction};
@@ -30,6 +31,9 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
             (true, false) => FolderState::NoModel,
         };
         return Err(RunError::folder(run, state));
+    }
+    if let Some(model) = PositiveModel::load(&folder)? {
+        return model.predict(data.into(), options.split, options.id.as_deref());
     }
     device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
