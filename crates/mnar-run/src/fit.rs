@@ -4,7 +4,8 @@
 use crate::beside::{Candidate, Table, TreesBeside};
 use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
 use crate::error::RunError;
-use crate::folder::RunFolder;
+use crate::fingerprint::Fingerprint;
+use crate::folder::{BASELINE, MODEL, RunFolder};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
 use crate::predictions::{Predictions, check_row_names};
@@ -73,17 +74,25 @@ const FEW_HELD_OUT: usize = 50;
 /// from there.
 pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, RunError> {
     let start = Instant::now();
-    let folder = RunFolder::check(&request.folder, request.resume, request.checkpoint_every)?;
     let device = FitPlan::device(&request.options)?;
+    let mut folder = RunFolder::open(&request.folder, request.resume, request.checkpoint_every)?;
+    if !folder.is_locked() {
+        progress.warn("note: this file system has no locks; see to it that no other process uses the run folder");
+    }
     progress.begin(Stage::Read, 0, 0);
     let dataset = read_dataset(request.data, &request.options.read_options()?)?;
+    let marks = match &request.options.audit {
+        Some(column) => Some(read_marks(request.data, column, &request.options.missing)?),
+        None => None,
+    };
+    let fingerprint = Fingerprint::of(&dataset, marks.as_deref());
+    folder.check_data(&fingerprint)?;
     let encoding = learn_encoding(&dataset, &request.data, progress)?;
     progress.end();
     let Dataset { inputs, labels, row_names, notes, .. } = dataset;
-    let (labels, audit) = match &request.options.audit {
+    let (labels, audit) = match marks {
         None => (labels, None),
-        Some(column) => {
-            let marks = read_marks(request.data, column, &request.options.missing)?;
+        Some(marks) => {
             let (labels, audit) = Audit::split(&labels, &marks)?;
             (labels, Some(audit))
         }
@@ -92,10 +101,10 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     check_labels(&labels, &plan)?;
     check_row_names(row_names.as_ref(), labels.names())?;
     let covariates = plan.covariates(&inputs, &labels)?;
-    folder.create(&plan.options, request.resume)?;
+    folder.start(fingerprint, &plan.options)?;
 
     let examples = encoding.examples(inputs)?;
-    let recorder = Recorder::new(folder.path(), progress);
+    let recorder = Recorder::new(&folder, progress);
     let run = Run {
         examples: &examples,
         encoding: &encoding,
@@ -345,12 +354,13 @@ impl Run<'_> {
             temperature,
             encoding: self.encoding.clone(),
         };
-        save_model(&folder.model(), &trained.network, &describe(trained.temperature))?;
+        let model = folder.model(MODEL)?;
+        save_model(&model, &trained.network, &describe(trained.temperature))?;
         if let Some(trees) = trees {
-            trees.save(&folder.model())?;
+            trees.save(&model)?;
         }
         if let Some(baseline) = baseline {
-            save_model(&folder.baseline(), &baseline.network, &describe(baseline.temperature))?;
+            save_model(&folder.model(BASELINE)?, &baseline.network, &describe(baseline.temperature))?;
         }
         let mut population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
         if let (Some(trees), Some(table)) = (trees, Table::new(self.encoding, self.examples)) {
@@ -364,7 +374,7 @@ impl Run<'_> {
         let uncertain = uncertain_rows(&population, labels, phi, name, png);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
-        predictions.with_labels(labels.clone()).write(&folder.predictions())?;
+        predictions.with_labels(labels.clone()).write(&folder.predictions()?)?;
 
         let cross_fitted = Propensity::new(&findings.phi, findings.row_phi.as_deref());
         let training = Training::new(phi.clone(), self.model(trained, held_out, &cross_fitted))
@@ -377,10 +387,8 @@ impl Run<'_> {
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
         let report =
             Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
-        AtomicFile::write_text(&folder.page(), &report.to_html()?)?;
-        // Last: a folder with a report.json holds a finished run.
-        AtomicFile::write_text(&folder.report(), &report.to_json()?)?;
-        folder.remove_checkpoints()?;
+        AtomicFile::write_text(&folder.page()?, &report.to_html()?)?;
+        folder.finish(&report.to_json()?)?;
         Ok(report)
     }
 

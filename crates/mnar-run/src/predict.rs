@@ -2,6 +2,8 @@
 
 use crate::beside::{Table, TreesBeside};
 use crate::error::{FolderState, RunError};
+use crate::folder::{BASELINE, MODEL, model_files};
+use crate::manifest;
 use crate::predictions::Predictions;
 use mnar::PosteriorKind;
 use mnar_data::{Expected, Inputs, Source, Split, read_for_prediction};
@@ -21,7 +23,8 @@ pub struct PredictOptions {
 
 /// Predicts the rows of `data` by the model in a run folder.
 pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOptions) -> Result<Predictions, RunError> {
-    let folder = run.join(if options.baseline { "baseline" } else { "model" });
+    let name = if options.baseline { BASELINE } else { MODEL };
+    let folder = run.join(name);
     if !folder.is_dir() {
         let finished = run.join("report.json").exists();
         let state = match (run.is_dir(), options.baseline && finished) {
@@ -31,8 +34,14 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         };
         return Err(RunError::folder(run, state));
     }
+    let manifest = manifest::of_finished(run)?;
+    if !manifest.lists(&format!("{name}/model.json")) {
+        return Err(RunError::folder(run, FolderState::NoModel));
+    }
+    model_files(name).try_for_each(|file| manifest.verify(run, &file))?;
     device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
+    let trees = TreesBeside::load(&folder, &model)?;
     let expected = match &model.encoding {
         Encoding::Table(encoder) => Expected::Table(encoder),
         Encoding::Images { shape, .. } => Expected::Images { shape: *shape, resize: true },
@@ -46,7 +55,7 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
     let examples = model.encoding.examples(rows.inputs)?;
     let mut population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
     let phi = Propensity::new(&model.phi, row_phi.as_deref());
-    if let (Some(trees), Some(table)) = (TreesBeside::load(&folder)?, Table::new(&model.encoding, &examples)) {
+    if let (Some(trees), Some(table)) = (trees, Table::new(&model.encoding, &examples)) {
         population = trees.population(&population, &table, &phi)?;
     }
     Predictions::new(population, phi, &model.classes, rows.row_names)

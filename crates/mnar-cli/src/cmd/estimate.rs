@@ -2,7 +2,7 @@
 
 use crate::args::{EstimateArgs, Format};
 use crate::input::{Input, Loading, Table};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
@@ -40,14 +40,17 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
     };
-    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.table.quiet, stop.flag());
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table),
         Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
     };
     terminal.clear();
     let (settings, found) = match estimated {
-        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
+            return Ok(Outcome::Interrupted(stop.code()));
+        }
         estimated => estimated?,
     };
     match args.table.format {
