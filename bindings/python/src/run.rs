@@ -85,7 +85,7 @@ pub(crate) fn predict<'py>(
         }
     };
     let data = data.owned(py)?;
-    let options = PredictOptions { id, split, baseline };
+    let options = PredictOptions { id, split, baseline, ..Default::default() };
     let predicted = interruptible(py, true, move |_| -> Result<Option<Predictions>, RunError> {
         let predictions = mnar_run::predict(&folder, data.source(), &options)?;
         match output {

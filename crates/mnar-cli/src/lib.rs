@@ -25,15 +25,15 @@ enum Outcome {
     Done,
     /// The test rejects, and `--fail-on-reject` asks to be told.
     Rejected,
-    /// Ctrl-C: everything done so far is kept.
-    Interrupted,
+    /// Ctrl-C or SIGTERM, as an exit code: everything done so far is kept.
+    Interrupted(u8),
 }
 
 /// The command as typed, for reports that say how to make them again.
 struct Typed(Vec<String>);
 
 /// Runs the command line `words`, the name of the program first, and returns the exit code: 0 if it ran, 1 if the test
-/// rejects and `--fail-on-reject` is given, 2 if it could not run, 130 after Ctrl-C. Help and unknown arguments end the
+/// rejects and `--fail-on-reject` is given, 2 if it could not run, 130 after Ctrl-C, 143 after SIGTERM. Help and unknown arguments end the
 /// process, as clap does.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     mnar_data::quiet_decoder_panics();
@@ -55,8 +55,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     let error = match result {
         Ok(Outcome::Done) => return 0,
         Ok(Outcome::Rejected) => return 1,
-        // What a shell reports for a program that Ctrl-C ended.
-        Ok(Outcome::Interrupted) => return 130,
+        Ok(Outcome::Interrupted(code)) => return code,
         Err(error) => error,
     };
     // `mnar ... | head` closes the pipe early, and that is fine.

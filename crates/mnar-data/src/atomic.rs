@@ -3,6 +3,7 @@
 use crate::error::{DataError, show};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,28 @@ enum Destination {
     },
     /// A device or pipe, such as /dev/stdout: it must not be replaced by a file.
     Direct(BufWriter<File>),
+}
+
+/// What the names of unfinished files start and end with.
+const PARTIAL: (&str, &str) = (".mnar-", ".partial");
+
+/// Removes unfinished files that killed processes left in a folder, and says how many there were. A process that is still
+/// writing into the folder would lose its file.
+pub fn sweep_partial(folder: &Path) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_partial(&entry.file_name()) && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+/// Whether this is the name of an unfinished file.
+pub fn is_partial(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with(PARTIAL.0) && name.ends_with(PARTIAL.1))
 }
 
 /// Large enough that a table is not written in a million small calls.
@@ -80,7 +103,7 @@ impl Destination {
             return Err(io::Error::new(io::ErrorKind::NotFound, what));
         }
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".mnar-").suffix(".partial");
+        builder.prefix(PARTIAL.0).suffix(PARTIAL.1);
         // Temporary files are private (0600); with 0666 the umask decides, as it does for `File::create`.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -187,6 +210,22 @@ mod tests {
         file.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_kill_leaves_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = AtomicFile::create(&folder.path().join("out.csv")).unwrap();
+        file.write_all(b"half").unwrap();
+        // As if the process had been killed.
+        std::mem::forget(file);
+        for other in ["out.csv", ".mnar-notes", "x.partial"] {
+            fs::write(folder.path().join(other), "kept").unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+        assert_eq!(sweep_partial(folder.path()).unwrap(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        assert_eq!(sweep_partial(folder.path()).unwrap(), 0);
     }
 
     #[test]

@@ -179,9 +179,38 @@ impl TableEncoder {
         self.columns.iter().map(step).collect()
     }
 
-    /// Checks that the table has all columns, each of its kind.
+    /// Checks that the table has all columns, each of its kind, and names all that it lacks.
     pub(crate) fn check_columns(&self, table: &FeatureTable) -> Result<(), DataError> {
-        self.steps(table).map(drop)
+        let problem = |column: &EncodedColumn| match table.column(&column.name) {
+            Some(found) => Step::new(column, &found.values, table.source()).err(),
+            None => {
+                let names: Vec<String> = table.columns().iter().map(|column| column.name.clone()).collect();
+                find(&names, &column.name, table.source()).err()
+            }
+        };
+        let problems: Vec<DataError> = self.columns.iter().filter_map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(DataError::all(problems, table.source())) }
+    }
+
+    /// Checks what no file of [`fit`](Self::fit) could hold, for an encoder that was read from a file.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.columns.is_empty() {
+            return Err("the encoding has no columns");
+        }
+        let mut names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("a column is encoded twice");
+        }
+        self.columns.iter().try_for_each(|column| match &column.encoding {
+            ColumnEncoding::Numeric { scale: Some(Scale { mean, sd }), .. }
+                if !(mean.is_finite() && sd.is_finite() && *sd > 0.0) =>
+            {
+                Err("the mean of a column is not finite, or its standard deviation not above 0")
+            }
+            _ if column.width() == 0 => Err("a column has no features"),
+            _ => Ok(()),
+        })
     }
 
     /// Number of features.

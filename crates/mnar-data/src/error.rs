@@ -60,6 +60,11 @@ impl fmt::Display for ColumnRole {
     }
 }
 
+/// Columns that a model does not know, as the end of a message.
+fn unknown(columns: &str) -> String {
+    if columns.is_empty() { String::new() } else { format!("; columns that it does not know: {columns}") }
+}
+
 /// The one error type of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -139,6 +144,16 @@ pub enum DataError {
         hint: String,
         /// The first columns of the file.
         columns: String,
+    },
+    /// A table lacks columns that a model was trained on.
+    #[error("{path}: the model needs columns that the table does not have: {missing}{}", unknown(.extra))]
+    ModelColumns {
+        /// The file.
+        path: String,
+        /// The columns that are missing.
+        missing: String,
+        /// The columns of the table that the model does not know; empty if there are none.
+        extra: String,
     },
     /// No column starts with the prefix of probabilities.
     #[error(

@@ -34,7 +34,7 @@ impl ImageShape {
     }
 
     /// The number of bytes, if it is positive and fits into a `usize`.
-    pub(crate) fn checked_len(&self) -> Option<usize> {
+    pub fn checked_len(&self) -> Option<usize> {
         [self.height, self.width, self.channels]
             .iter()
             .try_fold(self.depth, |product, &size| product.checked_mul(size))

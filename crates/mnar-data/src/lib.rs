@@ -18,6 +18,7 @@ mod atomic;
 mod batch;
 mod bmp;
 mod cells;
+mod checksum;
 mod cifar;
 mod column_builder;
 mod columns;
@@ -59,7 +60,8 @@ mod values;
 mod write;
 
 pub use arrow_table::{ArrowTable, Source};
-pub use atomic::AtomicFile;
+pub use atomic::{AtomicFile, is_partial, sweep_partial};
+pub use checksum::{Checksum, Sum};
 pub use columns::PredictionColumns;
 pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};
 pub use dates::{DateFormat, date_text};

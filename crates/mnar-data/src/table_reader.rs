@@ -240,6 +240,7 @@ impl Layout {
                 Ok(Self { label: None, features })
             }
             Purpose::Predict(encoder) => {
+                check_model_columns(header, is_list, encoder, path)?;
                 let mut features = Vec::with_capacity(encoder.columns().len());
                 for column in encoder.columns() {
                     let (position, wanted) =
@@ -270,6 +271,24 @@ impl Layout {
             }
         }
     }
+}
+
+/// Refuses a table without some of the columns of a model, and names all of them.
+fn check_model_columns(
+    header: &[String],
+    is_list: &[bool],
+    encoder: &TableEncoder,
+    path: &str,
+) -> Result<(), DataError> {
+    let names = || encoder.columns().iter().map(|column| column.name.as_str());
+    let is_there = |name: &str| header.iter().any(|column| column == name) || list_of(header, is_list, name).is_some();
+    let missing: Vec<&str> = names().filter(|name| !is_there(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let known = |column: &str| names().chain(encoder.dropped().iter().map(String::as_str)).any(|name| name == column);
+    let extra: Vec<&str> = header.iter().map(String::as_str).filter(|column| !known(column)).collect();
+    Err(DataError::ModelColumns { path: path.to_owned(), missing: list(&missing), extra: list(&extra) })
 }
 
 /// The list column that feature `name` is a part of.

@@ -29,6 +29,14 @@ pub enum ReportError {
         /// The length of the list.
         found: usize,
     },
+    /// A number that no run could have found.
+    #[error("the report cannot be right: {field} is {value}")]
+    OutOfRange {
+        /// Where the number is.
+        field: &'static str,
+        /// The number.
+        value: f64,
+    },
     /// The report cannot be written as JSON.
     #[error("the report cannot be written as JSON")]
     Unwritable {

@@ -1,5 +1,6 @@
 //! `report.json`: reading, checking and writing.
 
+use crate::check::check_sizes;
 use crate::error::ReportError;
 use crate::report::{Report, SCHEMA};
 use crate::v1;
@@ -20,8 +21,10 @@ impl Report {
         if found > SCHEMA {
             return Err(ReportError::TooNew { found, known: SCHEMA });
         }
+        check_sizes(&value)?;
         let report = if found < SCHEMA { v1::read(value) } else { read(value) }.map_err(ReportError::not_a_report)?;
         report.check()?;
+        report.check_ranges()?;
         Ok(report)
     }
 

@@ -31,6 +31,7 @@
 //!
 //! The feature `schema` adds `Report::json_schema`; the schema of the current layout is `schema/report.v2.json`.
 
+mod check;
 mod error;
 mod figure;
 mod figures;

@@ -1,12 +1,13 @@
 //! Boosted trees beside the network of a table. Some tables are for networks and some for trees; how much each counts is
 //! decided on the labelled rows that the network was not trained on.
 
+use crate::classifiers::EncodedTable;
 use crate::error::RunError;
 use mnar::classify::{BoostedTrees, Fitted as _, FittedTrees, Training};
 use mnar::progress::Progress;
 use mnar::{Class, Labels, PosteriorKind, Posteriors};
 use mnar_data::{AtomicFile, TableEncoder};
-use mnar_train::{Encoding, Examples, Propensity};
+use mnar_train::{Encoding, Examples, ModelDescription, Propensity};
 use ndarray::{Array2, ArrayView1};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -114,6 +115,11 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The table as numbers, and how it became them.
+    pub(crate) fn encoded(&self) -> EncodedTable<'a> {
+        EncodedTable { encoder: self.encoder, x: self.x.view() }
+    }
+
     fn columns(&self) -> Array2<f64> {
         self.encoder.columns_of(self.x.view())
     }
@@ -131,16 +137,23 @@ impl TreesBeside {
         Ok(AtomicFile::write_text(&folder.join(FILE), &(text + "\n"))?)
     }
 
-    /// Reads them back, if the model has some.
-    pub(crate) fn load(folder: &Path) -> Result<Option<Self>, RunError> {
+    /// Reads them back, if the model has some. They must be of the same classes and columns as the network.
+    pub(crate) fn load(folder: &Path, model: &ModelDescription) -> Result<Option<Self>, RunError> {
         let path = folder.join(FILE);
         if !path.exists() {
             return Ok(None);
         }
         let text = std::fs::read_to_string(&path).map_err(|error| broken(folder, error))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
+        let columns = match &model.encoding {
+            Encoding::Table(encoder) => encoder.columns().len(),
+            Encoding::Images { .. } => return Err(broken(folder, "the model is of images, which have no trees")),
+        };
         if !(0.0..=1.0).contains(&read.weight) {
             return Err(broken(folder, "its weight is not between 0 and 1"));
+        }
+        if (read.trees.n_classes(), read.trees.n_columns()) != (model.classes.len(), columns) {
+            return Err(broken(folder, "it has other classes or columns than the network"));
         }
         Ok(Some(read))
     }
@@ -154,9 +167,6 @@ impl TreesBeside {
     ) -> Result<Posteriors, RunError> {
         let rows: Vec<usize> = (0..network.len()).collect();
         let trees = self.trees.predict_proba(&table.columns(), &rows)?;
-        if trees.ncols() != network.n_classes() {
-            return Err(broken(Path::new(""), "it has other classes than the network"));
-        }
         let trees = Posteriors::new(trees, PosteriorKind::Labelled)?;
         let mut mixed = Array2::zeros((network.len(), network.n_classes()));
         for (row, mut to) in mixed.rows_mut().into_iter().enumerate() {

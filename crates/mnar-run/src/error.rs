@@ -1,5 +1,6 @@
 //! What can go wrong in a run.
 
+use crate::fingerprint::Difference;
 use mnar::Remedy;
 use mnar::positive::PositiveBound;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,14 @@ pub enum RunError {
     /// From a report.
     #[error(transparent)]
     Report(#[from] mnar_report::ReportError),
+    /// The report of a run cannot be read back.
+    #[error("{}", path.display())]
+    SavedReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: mnar_report::ReportError,
+    },
     /// A file could not be read or written.
     #[error("{} cannot be {action}", path.display())]
     Io {
@@ -109,12 +118,40 @@ pub enum RunError {
         /// What is there.
         state: FolderState,
     },
-    /// A run folder that cannot be resumed with these settings.
-    #[error("{} holds other settings than the ones asked for; resume a run with the settings it was started with", path.display())]
-    OtherSettings {
-        /// The settings in the folder.
+    /// A run folder that cannot be resumed with these data, options or program.
+    #[error("{} holds a run that was started with something else: {} differ; resume it with what it was started with", path.display(), list(differences))]
+    OtherRun {
+        /// The folder.
+        path: PathBuf,
+        /// What is not as it was.
+        differences: Vec<Difference>,
+    },
+    /// A file of a run that is not as the run wrote it.
+    #[error("{} cannot be trusted: {why}", path.display())]
+    ChangedFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A record of a run that cannot be read.
+    #[error("{} is not the record of a run: {why}", path.display())]
+    BrokenManifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A link where a run would write.
+    #[error("{} is a link, and files of a run are not written through links; remove it", path.display())]
+    Link {
+        /// The link.
         path: PathBuf,
     },
+}
+
+fn list(differences: &[Difference]) -> String {
+    differences.iter().map(Difference::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What is found where a run folder should be.
@@ -139,6 +176,10 @@ pub enum FolderState {
     NoBaseline,
     /// No report.
     NoReport,
+    /// A run of which another process holds the lock.
+    InUse,
+    /// A run without a record of its data and files.
+    NoManifest,
 }
 
 impl std::fmt::Display for FolderState {
@@ -153,6 +194,10 @@ impl std::fmt::Display for FolderState {
             Self::NoModel => "holds no trained model; the run may not be finished",
             Self::NoBaseline => "holds no baseline; the run was fitted without one",
             Self::NoReport => "holds no finished run: there is no report.json in it",
+            Self::InUse => "is in use by another process; wait until it has ended, or choose another folder",
+            Self::NoManifest => {
+                "has no manifest.json, so what is in it cannot be checked: it is of an earlier version, or not complete; fit it again in another folder"
+            }
         })
     }
 }
@@ -195,14 +240,17 @@ impl RunError {
             Self::Options { remedies, .. } => remedies.clone(),
             Self::LeakedLabel { column, .. } => vec![Remedy::set("ignore", column.clone())],
             Self::Folder { state, .. } => match state {
-                FolderState::IsAFile | FolderState::Finished | FolderState::NotEmpty => {
+                FolderState::IsAFile | FolderState::Finished | FolderState::NotEmpty | FolderState::InUse => {
                     vec![Remedy::set("out", "FOLDER")]
                 }
                 FolderState::Unfinished => vec![Remedy::set("resume", ""), Remedy::set("out", "FOLDER")],
                 FolderState::NothingToResume => vec![Remedy::unset("resume"), Remedy::set("out", "FOLDER")],
                 FolderState::NoBaseline => vec![Remedy::unset("baseline")],
-                FolderState::Missing | FolderState::NoModel | FolderState::NoReport => Vec::new(),
+                FolderState::Missing | FolderState::NoModel | FolderState::NoReport | FolderState::NoManifest => {
+                    Vec::new()
+                }
             },
+            Self::OtherRun { .. } => vec![Remedy::set("out", "FOLDER")],
             _ => Vec::new(),
         }
     }

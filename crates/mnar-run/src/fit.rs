@@ -4,13 +4,15 @@
 use crate::beside::{Candidate, Table, TreesBeside};
 use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
 use crate::error::RunError;
-use crate::folder::RunFolder;
+use crate::fingerprint::Fingerprint;
+use crate::folder::{BASELINE, MODEL, RunFolder};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
 use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
+use crate::sets::SavedSets;
 use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, TestDecision};
 use mnar::classify::SoftmaxRegression;
 use mnar::covariates::TermEncoder;
@@ -75,23 +77,37 @@ const FEW_HELD_OUT: usize = 50;
 /// from there.
 pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, RunError> {
     let start = Instant::now();
-    let folder = RunFolder::check(&request.folder, request.resume, request.checkpoint_every)?;
     let device = FitPlan::device(&request.options)?;
+    let mut folder = RunFolder::open(&request.folder, request.resume, request.checkpoint_every)?;
+    if !folder.is_locked() {
+        progress.warn("note: this file system has no locks; see to it that no other process uses the run folder");
+    }
     progress.begin(Stage::Read, 0, 0);
     let dataset = read_dataset(request.data, &request.options.read_options()?)?;
+    let marks = match &request.options.audit {
+        Some(column) => Some(read_marks(request.data, column, &request.options.missing)?),
+        None => None,
+    };
+    let fingerprint = Fingerprint::of(&dataset, marks.as_deref());
+    folder.check_data(&fingerprint)?;
     let encoding = learn_encoding(&dataset, &request.data, progress)?;
     progress.end();
     let Dataset { inputs, labels, row_names, notes, .. } = dataset;
-    let (labels, audit) = match &request.options.audit {
+    let (labels, audit) = match marks {
         None => (labels, None),
-        Some(column) => {
-            let marks = read_marks(request.data, column, &request.options.missing)?;
+        Some(marks) => {
             let (labels, audit) = Audit::split(&labels, &marks)?;
             (labels, Some(audit))
         }
     };
     if labels.n_classes() == 1 && labels.n_unlabelled() > 0 {
-        return PositiveData { encoding, inputs, labels, row_names }.fit(request, &folder, progress, start);
+        return PositiveData { encoding, inputs, labels, row_names }.fit(
+            request,
+            &mut folder,
+            fingerprint,
+            progress,
+            start,
+        );
     }
     let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
     let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
@@ -99,10 +115,10 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     rare.iter().for_each(|rare| progress.warn(&rare.to_string()));
     check_row_names(row_names.as_ref(), labels.names())?;
     let covariates = plan.covariates(&inputs, &labels)?;
-    folder.create(&plan.options, request.resume)?;
+    folder.start(fingerprint, &plan.options)?;
 
     let examples = encoding.examples(inputs)?;
-    let recorder = Recorder::new(folder.path(), progress);
+    let recorder = Recorder::new(&folder, progress);
     let run = Run {
         examples: &examples,
         encoding: &encoding,
@@ -114,14 +130,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         folder: &folder,
         device,
     };
-    let (findings, test, trees) = run.analyse(&recorder)?;
+    let Analysed { findings, test, trees, sets } = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings, trees, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
-    let models = Models { debiased, baseline };
+    let models = Models { debiased, baseline, sets };
     let report = run.write(findings, test, &models, row_names, &request.origin, start)?;
     progress.end();
     Ok(report)
@@ -185,12 +201,20 @@ struct Run<'a> {
     device: Device,
 }
 
-/// What was found, the test, and trees that may count beside the network.
-type Analysed = (Findings, Option<TestDecision>, Option<Candidate>);
+/// What comes of the analysis.
+struct Analysed {
+    findings: Findings,
+    test: Option<TestDecision>,
+    /// Trees that may count beside the network.
+    trees: Option<Candidate>,
+    /// What prediction sets are made from.
+    sets: Option<SavedSets>,
+}
 
 struct Models {
     debiased: Debiased,
     baseline: Option<Trained<Network>>,
+    sets: Option<SavedSets>,
 }
 
 struct Debiased {
@@ -208,7 +232,8 @@ impl Run<'_> {
     fn analyse(&self, progress: &dyn Progress) -> Result<Analysed, RunError> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
-            return Ok((Findings::nothing_missing(labels, seed), None, None));
+            let findings = Findings::nothing_missing(labels, seed);
+            return Ok(Analysed { findings, test: None, trees: None, sets: None });
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -227,13 +252,14 @@ impl Run<'_> {
             }
             _ => None,
         };
+        let mut table_models = None;
         let evidence = match (self.plan.cross_fit_with, table) {
             (_, Some((which, encoder, x))) => {
                 let (softmax, table) = (SoftmaxRegression::default(), EncodedTable { encoder, x: x.view() });
                 models = TableModels::new(which, softmax, table, labels, &folds, seed, progress)?;
                 models.note().into_iter().for_each(|note| progress.warn(note));
                 let (evidence, candidate) = models.cross_fit(labels, &folds, seed, progress)?;
-                trees = candidate;
+                (trees, table_models) = (candidate, Some(&models));
                 evidence.with_covariates(covariates)?
             }
             (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
@@ -258,7 +284,11 @@ impl Run<'_> {
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let findings = self.plan.estimate().run(&evidence, progress)?;
-        Ok((findings, Some(test), trees))
+        let sets = match table_models {
+            Some(models) => Some(SavedSets::new(models, &evidence, &findings, seed, progress)?),
+            None => None,
+        };
+        Ok(Analysed { findings, test: Some(test), trees, sets })
     }
 
     /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
@@ -342,7 +372,7 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline } = models;
+        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline, sets } = models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -357,12 +387,16 @@ impl Run<'_> {
             temperature,
             encoding: self.encoding.clone(),
         };
-        save_model(&folder.model(), &trained.network, &describe(trained.temperature))?;
+        let model = folder.model(MODEL)?;
+        save_model(&model, &trained.network, &describe(trained.temperature))?;
         if let Some(trees) = trees {
-            trees.save(&folder.model())?;
+            trees.save(&model)?;
+        }
+        if let Some(sets) = sets {
+            sets.save(&model)?;
         }
         if let Some(baseline) = baseline {
-            save_model(&folder.baseline(), &baseline.network, &describe(baseline.temperature))?;
+            save_model(&folder.model(BASELINE)?, &baseline.network, &describe(baseline.temperature))?;
         }
         let mut population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
         if let (Some(trees), Some(table)) = (trees, Table::new(self.encoding, self.examples)) {
@@ -376,7 +410,7 @@ impl Run<'_> {
         let uncertain = uncertain_rows(&population, labels, phi, name, png);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
-        predictions.with_labels(labels.clone()).write(&folder.predictions())?;
+        predictions.with_labels(labels.clone()).write(&folder.predictions()?)?;
 
         let cross_fitted = Propensity::new(&findings.phi, findings.row_phi.as_deref());
         let training = Training::new(phi.clone(), self.model(trained, held_out, &cross_fitted))

@@ -1,60 +1,130 @@
-//! The folder of a run.
+//! The folder of a run: who may write into it, what is in it, and whether that can be trusted.
+//!
+//! A run locks its folder before it reads the data. `manifest.json` is the first file that it writes and `report.json` the last:
+//! a folder without the first holds no run yet, one with the last a finished run, and what is between the two is resumed. So
+//! a run can be killed at any moment.
 
 use crate::error::{FolderState, RunError};
+use crate::fingerprint::Fingerprint;
+use crate::lock::{FolderLock, LOCK};
+use crate::manifest::{MANIFEST, Manifest};
 use crate::options::FitOptions;
-use mnar_data::AtomicFile;
+use mnar_data::{AtomicFile, Checksum, is_partial, sweep_partial};
 use mnar_report::Report;
 use mnar_train::CheckpointPlan;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SETTINGS: &str = "settings.toml";
-const REPORT: &str = "report.json";
+/// A folder that has this file holds a finished run.
+pub(crate) const REPORT: &str = "report.json";
+const PAGE: &str = "report.html";
+const PREDICTIONS: &str = "predictions.csv";
+const CHECKPOINTS: &str = "checkpoints";
+/// The folders of the two models, and the files that one holds.
+pub(crate) const MODEL: &str = "model";
+pub(crate) const BASELINE: &str = "baseline";
+const MODEL_FILES: [&str; 5] = ["model.json", "weights.safetensors", "trees.json", "sets.json", "positive.json"];
 
-/// Where everything of a run is kept.
-#[derive(Clone, Debug)]
+/// Where everything of a run is kept. While this exists, no other process can write there.
+#[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     /// The longest time between two checkpoints.
     checkpoint_every: Duration,
+    /// The record of the run that is resumed.
+    manifest: Option<Manifest>,
+    /// Held until the end.
+    lock: FolderLock,
+    /// Removed at the end, after the lock, unless something is in them.
+    _created: CreatedFolders,
 }
 
 impl RunFolder {
-    /// Checks that a run can start, or resume, in this folder. Nothing is created yet.
-    pub(crate) fn check(path: &Path, resume: bool, checkpoint_every: Duration) -> Result<Self, RunError> {
-        let folder = Self { path: path.to_owned(), checkpoint_every };
+    /// Locks the folder for a run that starts or resumes in it, after it has looked at what is there. What killed processes
+    /// left is swept. A folder that is created for this is removed again unless something is written into it.
+    pub(crate) fn open(path: &Path, resume: bool, checkpoint_every: Duration) -> Result<Self, RunError> {
         let wrong = |state| Err(RunError::folder(path, state));
         if path.exists() && !path.is_dir() {
             return wrong(FolderState::IsAFile);
         }
-        if path.join(REPORT).exists() {
-            return wrong(FolderState::Finished);
+        if resume && !path.exists() {
+            return wrong(FolderState::NothingToResume);
         }
-        match (path.join(SETTINGS).exists(), resume) {
-            (true, false) => return wrong(FolderState::Unfinished),
-            (false, true) => return wrong(FolderState::NothingToResume),
-            _ => {}
-        }
-        let not_empty = || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if !resume && path.is_dir() && not_empty() {
-            return wrong(FolderState::NotEmpty);
-        }
-        Ok(folder)
+        let created = CreatedFolders::create(path)?;
+        let left_behind = path.join(LOCK).exists();
+        let lock = FolderLock::take(path)?;
+        let content = Content::of(path)?;
+        let manifest = match (content, resume) {
+            (Content::Finished, _) => {
+                // A kill in the last moments of the run may have left them.
+                sweep(path)?;
+                remove_checkpoints(path)?;
+                return wrong(FolderState::Finished);
+            }
+            (Content::Started, false) => return wrong(FolderState::Unfinished),
+            (Content::Started, true) => {
+                refuse_links(path)?;
+                Manifest::read(path)?
+            }
+            (Content::Unrecorded, true) => return wrong(FolderState::NoManifest),
+            (Content::Unrecorded, false) => return wrong(FolderState::Unfinished),
+            (Content::Foreign, false) => return wrong(FolderState::NotEmpty),
+            (Content::Foreign, true) => return wrong(FolderState::NothingToResume),
+            // A run that was killed before it had done anything has nothing to go on from, and starts.
+            (Content::Nothing, true) if !left_behind => return wrong(FolderState::NothingToResume),
+            (Content::Nothing, _) => None,
+        };
+        sweep(path)?;
+        Ok(Self { path: path.to_owned(), checkpoint_every, manifest, lock, _created: created })
     }
 
-    /// Creates the folder with the settings of the run. A run that resumes must have the same settings.
-    pub(crate) fn create(&self, options: &FitOptions, resume: bool) -> Result<(), RunError> {
-        let checkpoints = self.checkpoints();
-        std::fs::create_dir_all(&checkpoints).map_err(RunError::io("created", &checkpoints))?;
-        let settings = self.path.join(SETTINGS);
-        if resume {
-            return match FitOptions::read(&settings)? == *options {
-                true => Ok(()),
-                false => Err(RunError::OtherSettings { path: settings }),
-            };
-        }
+    /// Whether other processes are kept out. Some file systems have no locks.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.lock.is_held()
+    }
+
+    /// Refuses data that the run in the folder was not started with.
+    pub(crate) fn check_data(&self, data: &Fingerprint) -> Result<(), RunError> {
+        self.manifest.as_ref().map_or(Ok(()), |manifest| manifest.check_data(&self.path, data))
+    }
+
+    /// Starts the run: from here on it can be resumed. A run that resumes must have the same options.
+    pub(crate) fn start(&mut self, data: Fingerprint, options: &FitOptions) -> Result<(), RunError> {
         let text = format!("# The settings of this run, every choice spelled out.\n{}", options.to_toml()?);
-        Ok(AtomicFile::write_text(&settings, &text)?)
+        match &self.manifest {
+            Some(manifest) => {
+                manifest.check_options(&self.path, options)?;
+                // The settings may be missing: they are written just after the manifest.
+                if self.path.join(SETTINGS).exists() {
+                    manifest.verify(&self.path, SETTINGS)?;
+                }
+            }
+            None => {
+                let mut manifest = Manifest::new(data, options.clone());
+                manifest.record(SETTINGS, Checksum::of(text.as_bytes()));
+                manifest.write(&self.path)?;
+                self.manifest = Some(manifest);
+            }
+        }
+        self.subfolder(CHECKPOINTS)?;
+        Ok(AtomicFile::write_text(&self.place(SETTINGS)?, &text)?)
+    }
+
+    /// Ends the run: draws the page, records what was written, then writes the report, which makes the run a finished one.
+    pub(crate) fn finish(&self, report: &Report) -> Result<(), RunError> {
+        AtomicFile::write_text(&self.place(PAGE)?, &report.to_html()?)?;
+        let report = report.to_json()?;
+        if let Some(mut manifest) = self.manifest.clone() {
+            let of_models = [MODEL, BASELINE].into_iter().flat_map(model_files);
+            let names: Vec<String> = [SETTINGS, PREDICTIONS].map(str::to_owned).into_iter().chain(of_models).collect();
+            manifest.record_files(&self.path, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+            manifest.record(REPORT, Checksum::of(report.as_bytes()));
+            manifest.write(&self.path)?;
+        }
+        AtomicFile::write_text(&self.place(REPORT)?, &report)?;
+        remove_checkpoints(&self.path)
     }
 
     /// The folder.
@@ -62,50 +132,169 @@ impl RunFolder {
         &self.path
     }
 
-    /// The debiased model.
-    pub fn model(&self) -> PathBuf {
-        self.path.join("model")
-    }
-
-    /// The biased baseline.
-    pub fn baseline(&self) -> PathBuf {
-        self.path.join("baseline")
+    /// The folder of a model, [`MODEL`] or [`BASELINE`], ready to be written into.
+    pub(crate) fn model(&self, name: &str) -> Result<PathBuf, RunError> {
+        let folder = self.subfolder(name)?;
+        MODEL_FILES.iter().try_for_each(|file| unlink(&folder.join(file)))?;
+        Ok(folder)
     }
 
     /// The predictions for all rows of the data.
-    pub fn predictions(&self) -> PathBuf {
-        self.path.join("predictions.csv")
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> PathBuf {
-        self.path.join("report.html")
-    }
-
-    /// The report as JSON. A folder that has one holds a finished run.
-    pub fn report(&self) -> PathBuf {
-        self.path.join(REPORT)
-    }
-
-    fn checkpoints(&self) -> PathBuf {
-        self.path.join("checkpoints")
+    pub(crate) fn predictions(&self) -> Result<PathBuf, RunError> {
+        self.place(PREDICTIONS)
     }
 
     /// The checkpoint of a stage.
     pub(crate) fn checkpoint(&self, name: &str) -> CheckpointPlan {
-        CheckpointPlan { path: self.checkpoints().join(format!("{name}.safetensors")), every: self.checkpoint_every }
+        let path = self.path.join(CHECKPOINTS).join(format!("{name}.checkpoint"));
+        CheckpointPlan { path, every: self.checkpoint_every }
     }
 
-    /// Writes the report and removes the checkpoints.
-    pub(crate) fn finish(&self, report: &Report) -> Result<(), RunError> {
-        AtomicFile::write_text(&self.page(), &report.to_html()?)?;
-        // Last: a folder with a report.json holds a finished run.
-        AtomicFile::write_text(&self.report(), &report.to_json()?)?;
-        self.remove_checkpoints()
+    /// The place of a file, at which there is no link: what a link points to is not ours to overwrite.
+    pub(crate) fn place(&self, name: &str) -> Result<PathBuf, RunError> {
+        let path = self.path.join(name);
+        unlink(&path)?;
+        Ok(path)
     }
 
-    fn remove_checkpoints(&self) -> Result<(), RunError> {
-        let path = self.checkpoints();
-        std::fs::remove_dir_all(&path).map_err(RunError::io("removed", path))
+    /// A folder in the folder, created if it is not there; it must not be a link.
+    pub(crate) fn subfolder(&self, name: &str) -> Result<PathBuf, RunError> {
+        let path = self.path.join(name);
+        unlink(&path)?;
+        fs::create_dir_all(&path).map_err(RunError::io("created", &path))?;
+        Ok(path)
     }
+}
+
+/// The files of a model, by their paths in the run folder.
+pub(crate) fn model_files(model: &str) -> impl Iterator<Item = String> {
+    MODEL_FILES.map(|file| format!("{model}/{file}")).into_iter()
+}
+
+/// Writes a file of a run folder that can be made again at any time, such as its page, but not through a link.
+pub fn write_page(folder: &Path, html: &str) -> Result<PathBuf, RunError> {
+    let path = folder.join(PAGE);
+    refuse_link(&path)?;
+    AtomicFile::write_text(&path, html)?;
+    Ok(path)
+}
+
+/// Writes a report, as JSON and as a page, into a folder that holds nothing else of a run. Returns the place of the page.
+pub fn write_report(folder: &Path, report: &Report) -> Result<PathBuf, RunError> {
+    let path = folder.join(REPORT);
+    refuse_link(&path)?;
+    let page = write_page(folder, &report.to_html()?)?;
+    AtomicFile::write_text(&path, &report.to_json()?)?;
+    Ok(page)
+}
+
+/// What a folder holds, as far as runs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// Nothing, or what a run leaves that was killed before it started.
+    Nothing,
+    /// A run that can be resumed.
+    Started,
+    /// A run that did not record its data: one of an earlier version.
+    Unrecorded,
+    Finished,
+    /// Files that are not of a run.
+    Foreign,
+}
+
+impl Content {
+    fn of(folder: &Path) -> Result<Self, RunError> {
+        let has = |name: &str| folder.join(name).exists();
+        if has(REPORT) {
+            return Ok(Self::Finished);
+        }
+        if has(MANIFEST) {
+            return Ok(Self::Started);
+        }
+        if has(SETTINGS) {
+            return Ok(Self::Unrecorded);
+        }
+        let entries = fs::read_dir(folder).map_err(RunError::io("read", folder))?;
+        let mut names = entries.flatten().map(|entry| entry.file_name());
+        let foreign = names.any(|name| name != LOCK && !is_partial(&name));
+        Ok(if foreign { Self::Foreign } else { Self::Nothing })
+    }
+}
+
+/// Folders that were made for a run. Those that are empty at the end, because nothing came of it, are removed.
+#[derive(Debug, Default)]
+struct CreatedFolders(Vec<PathBuf>);
+
+impl CreatedFolders {
+    fn create(path: &Path) -> Result<Self, RunError> {
+        let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let created = Self(path.ancestors().take_while(missing).map(Path::to_owned).collect());
+        fs::create_dir_all(path).map_err(RunError::io("created", path))?;
+        Ok(created)
+    }
+}
+
+impl Drop for CreatedFolders {
+    fn drop(&mut self) {
+        // The innermost comes first. A folder that is not empty stays.
+        self.0.iter().take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+    }
+}
+
+/// Removes unfinished files.
+fn sweep(folder: &Path) -> Result<(), RunError> {
+    for name in ["", CHECKPOINTS, MODEL, BASELINE] {
+        let folder = folder.join(name);
+        if is_folder(&folder) {
+            sweep_partial(&folder).map_err(RunError::io("read", &folder))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the checkpoints of a finished run.
+fn remove_checkpoints(folder: &Path) -> Result<(), RunError> {
+    let path = folder.join(CHECKPOINTS);
+    match is_folder(&path) {
+        true => fs::remove_dir_all(&path).map_err(RunError::io("removed", path)),
+        false => Ok(()),
+    }
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+}
+
+/// Removes a link, and leaves what it points to alone.
+fn unlink(path: &Path) -> Result<(), RunError> {
+    match is_link(path) {
+        true => fs::remove_file(path).map_err(RunError::io("removed", path)),
+        false => Ok(()),
+    }
+}
+
+fn refuse_link(path: &Path) -> Result<(), RunError> {
+    match is_link(path) {
+        true => Err(RunError::Link { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a folder with links in it, two levels deep: a run makes none.
+fn refuse_links(folder: &Path) -> Result<(), RunError> {
+    let entries = |folder: &Path| -> Result<Vec<PathBuf>, RunError> {
+        let entries = fs::read_dir(folder).map_err(RunError::io("read", folder))?;
+        Ok(entries.flatten().map(|entry| entry.path()).collect())
+    };
+    for path in entries(folder)? {
+        refuse_link(&path)?;
+        if path.is_dir() {
+            entries(&path)?.iter().try_for_each(|path| refuse_link(path))?;
+        }
+    }
+    Ok(())
 }

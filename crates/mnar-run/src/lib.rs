@@ -38,9 +38,12 @@ mod budget;
 mod classifiers;
 mod demo;
 mod error;
+mod fingerprint;
 mod fit;
 mod folder;
 mod inspect;
+mod lock;
+mod manifest;
 mod options;
 mod per_class;
 mod plan;
@@ -49,13 +52,15 @@ mod predict;
 mod predictions;
 mod recorder;
 mod report;
+mod sets;
 
 pub use budget::Budget;
 pub use classifiers::{EncodedTable, TableClassifier, TableModels};
 pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
+pub use fingerprint::Difference;
 pub use fit::{FitRequest, fit};
-pub use folder::RunFolder;
+pub use folder::{RunFolder, write_page, write_report};
 pub use inspect::{
     ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
 };
@@ -65,4 +70,5 @@ pub use plan::FitPlan;
 pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
-pub use report::{Origin, estimate_report};
+pub use report::{Origin, SavedReport, estimate_report};
+pub use sets::SetOptions;

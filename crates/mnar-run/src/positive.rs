@@ -2,8 +2,9 @@
 
 use crate::classifiers::{EncodedTable, SavedClassifier, TableClassifier, TableModels};
 use crate::error::RunError;
+use crate::fingerprint::Fingerprint;
 use crate::fit::FitRequest;
-use crate::folder::RunFolder;
+use crate::folder::{MODEL, RunFolder};
 use crate::options::{CrossFitWith, FitOptions};
 use crate::per_class::PerClass;
 use crate::predictions::Predictions;
@@ -22,9 +23,6 @@ use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
-
-/// The file of a model in its folder.
-const FILE: &str = "positive.json";
 
 /// How a table of positive-unlabelled rows is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +105,8 @@ impl PositiveData {
     pub(crate) fn fit(
         self,
         request: &FitRequest<'_>,
-        folder: &RunFolder,
+        folder: &mut RunFolder,
+        fingerprint: Fingerprint,
         progress: &dyn Progress,
         start: Instant,
     ) -> Result<Report, RunError> {
@@ -138,15 +137,15 @@ impl PositiveData {
         let known = analysis.share(shares)?;
         let findings = analysis.findings(&labels, &known, asked.seed)?;
         let options = FitOptions { folds: Some(asked.folds), seed: Some(asked.seed), ..options };
-        folder.create(&options, request.resume)?;
+        folder.start(fingerprint, &options)?;
         progress.begin(Stage::Write, 0, 0);
         let model = analysis.model(known, encoder);
-        model.save(&folder.model())?;
+        model.save(&folder.model(MODEL)?)?;
         let labels = Labels::allow_degenerate(labels.as_slice().to_vec(), model.bound.classes())?;
         let predictions = model.predictions(x.view(), row_names.clone())?;
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
         let uncertain = uncertain_rows(predictions.population(), &labels, &findings.phi, name, |_| None);
-        predictions.with_labels(labels).write(&folder.predictions())?;
+        predictions.with_labels(labels).write(&folder.predictions()?)?;
         let provenance = request.origin.provenance(&options, "cpu".to_owned(), start)?;
         let report = Report::new(provenance, findings).with_uncertain(uncertain);
         folder.finish(&report)?;
@@ -174,21 +173,26 @@ pub(crate) struct PositiveModel {
 }
 
 impl PositiveModel {
+    /// The file of a model in its folder.
+    pub(crate) const FILE: &str = "positive.json";
+
     /// Writes the model into its folder.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), RunError> {
-        std::fs::create_dir_all(folder).map_err(RunError::io("created", folder))?;
         let text = serde_json::to_string(self).map_err(|error| broken(folder, error))?;
-        Ok(AtomicFile::write_text(&folder.join(FILE), &(text + "\n"))?)
+        Ok(AtomicFile::write_text(&folder.join(Self::FILE), &(text + "\n"))?)
     }
 
-    /// Reads it back, if the folder holds a model of this kind.
-    pub(crate) fn load(folder: &Path) -> Result<Option<Self>, RunError> {
-        let path = folder.join(FILE);
-        if !path.exists() {
-            return Ok(None);
-        }
+    /// Reads it back, and believes nothing unseen.
+    pub(crate) fn load(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(Self::FILE);
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        serde_json::from_str(&text).map(Some).map_err(|error| broken(folder, error))
+        let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
+        read.encoder.check().map_err(|why| broken(folder, why))?;
+        read.bound.with_share(read.share).map_err(|error| broken(folder, error))?;
+        if read.calibration.biases.len() != 2 {
+            return Err(broken(folder, "its calibration is not of two classes"));
+        }
+        Ok(read)
     }
 
     /// Reads new rows and predicts them.
@@ -222,5 +226,5 @@ impl PositiveModel {
 }
 
 fn broken(folder: &Path, why: impl ToString) -> RunError {
-    RunError::BrokenModel { path: folder.join(FILE), why: why.to_string() }
+    RunError::BrokenModel { path: folder.join(PositiveModel::FILE), why: why.to_string() }
 }

@@ -1,10 +1,10 @@
 //! Metrics as JSON lines and TensorBoard events, written while models are trained.
 
+use crate::folder::RunFolder;
 use mnar::progress::{EpochRecord, Progress, Stage};
 use mnar_train::events::EventWriter;
 use mnar_train::metrics::MetricsLog;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Classes whose phi is written as an event.
@@ -13,7 +13,7 @@ const SHOWN_CLASSES: usize = 100;
 /// Writes the course of training into the run folder and passes everything on.
 pub(crate) struct Recorder<'a> {
     inner: &'a dyn Progress,
-    folder: PathBuf,
+    folder: &'a RunFolder,
     state: Mutex<State>,
 }
 
@@ -23,14 +23,14 @@ struct State {
 }
 
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(folder: &Path, inner: &'a dyn Progress) -> Self {
-        Self { inner, folder: folder.to_owned(), state: Mutex::default() }
+    pub(crate) fn new(folder: &'a RunFolder, inner: &'a dyn Progress) -> Self {
+        Self { inner, folder, state: Mutex::default() }
     }
 
     fn open(&self, stage: Stage, step: u64) -> io::Result<(MetricsLog, EventWriter)> {
-        let metrics = self.folder.join(format!("metrics-{}.jsonl", stage.name()));
-        let events = self.folder.join("events").join(stage.name());
-        std::fs::create_dir_all(&events)?;
+        let metrics = self.folder.place(&format!("metrics-{}.jsonl", stage.name())).map_err(io::Error::other)?;
+        self.folder.subfolder("events").map_err(io::Error::other)?;
+        let events = self.folder.subfolder(&format!("events/{}", stage.name())).map_err(io::Error::other)?;
         Ok(if step == 0 {
             (MetricsLog::create(&metrics)?, EventWriter::create(&events)?)
         } else {

@@ -1,11 +1,14 @@
 //! Putting reports together.
 
-use crate::error::RunError;
+use crate::error::{FolderState, RunError};
+use crate::folder::REPORT;
+use crate::manifest::Manifest;
 use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
 use mnar::diagnose::most_uncertain;
 use mnar::{Labels, Phi, Posteriors, Progress};
 use mnar_report::{Guess, Provenance, Report, UncertainRow};
 use serde::Serialize;
+use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 /// What a report says about where it comes from.
@@ -34,6 +37,34 @@ impl Origin {
             .with_settings(settings)
             .with_computed_on(computed_on)
             .with_seconds(start.elapsed().as_secs_f64()))
+    }
+}
+
+/// The report of a finished run, read back.
+#[derive(Clone, Debug)]
+pub struct SavedReport {
+    /// The report.
+    pub report: Report,
+    /// Files of the run, other than the report, that are not as the run wrote them.
+    pub changed: Vec<String>,
+}
+
+impl SavedReport {
+    /// Reads the report of a run folder. It must be as the run wrote it, and its content must make sense; a folder without a
+    /// `manifest.json`, such as that of a demonstration, holds a report alone.
+    pub fn read(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(REPORT);
+        if !path.exists() {
+            return Err(RunError::folder(folder, FolderState::NoReport));
+        }
+        let manifest = Manifest::read(folder)?;
+        if let Some(manifest) = &manifest {
+            manifest.verify(folder, REPORT)?;
+        }
+        let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        let report = Report::from_json(&text).map_err(|source| RunError::SavedReport { path, source })?;
+        let changed = manifest.map_or_else(Vec::new, |manifest| manifest.changed(folder));
+        Ok(Self { report, changed })
     }
 }
 

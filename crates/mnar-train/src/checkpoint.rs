@@ -5,9 +5,11 @@ use crate::mechanism::Mechanism;
 use crate::optimiser::OptimiserState;
 use crate::parameters::Named;
 use crate::storage;
-use crate::trainer::Ended;
+use crate::trainer::{Ended, Job};
 use crate::validation::Choice;
+use mnar::Phi;
 use mnar::progress::EpochRecord;
+use mnar_data::Checksum;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -69,11 +71,11 @@ impl Checkpoint {
                 values: values.clone(),
             }));
         }
-        storage::write(path, &tensors, text)
+        storage::write_sealed(path, &tensors, text)
     }
 
     pub(crate) fn read(path: &Path) -> Result<Self, TrainError> {
-        let (tensors, text) = storage::read(path)?;
+        let (tensors, text) = storage::read_sealed(path)?;
         let state: State =
             serde_json::from_str(&text).map_err(|error| TrainError::unreadable(path, "is not a checkpoint", error))?;
         let mut network = Vec::new();
@@ -96,7 +98,7 @@ impl Checkpoint {
     }
 
     /// Checks that the checkpoint belongs to this run.
-    pub(crate) fn check(&self, fingerprint: String, path: &Path) -> Result<(), TrainError> {
+    pub(crate) fn check(&self, fingerprint: &str, path: &Path) -> Result<(), TrainError> {
         if self.state.fingerprint == fingerprint {
             return Ok(());
         }
@@ -105,4 +107,41 @@ impl Checkpoint {
             "belongs to a run with other data or settings; resume it with the same ones, or start in an empty folder",
         ))
     }
+
+    /// Checks that the state is one that training a network with these tensors could have left.
+    pub(crate) fn check_state(&self, lengths: &[usize], classes: usize, path: &Path) -> Result<(), TrainError> {
+        let OptimiserState { first, second, average, .. } = &self.optimiser;
+        let all_tensors = |vectors: &[Vec<f32>]| vectors.iter().map(Vec::len).eq(lengths.iter().copied());
+        // Running statistics have no moments.
+        let mut left = lengths.iter();
+        let some_tensors = first.iter().all(|vector| left.any(|length| *length == vector.len()));
+        let pairs = first.len() == second.len()
+            && first.iter().zip(second).all(|(first, second)| second.is_empty() || second.len() == first.len());
+        let averages = (average.is_empty() && self.state.step == 0) || all_tensors(average);
+        let chosen = self.chosen.as_deref().is_none_or(all_tensors);
+        let ended = self.state.ended.is_none() || self.state.step > 0;
+        if some_tensors && pairs && averages && chosen && ended && self.state.mechanism.check(classes) {
+            return Ok(());
+        }
+        Err(TrainError::bad_file(path, "is not a checkpoint of this network; remove it to do its work again"))
+    }
+}
+
+/// What a checkpoint must agree with to belong to a run: data, labels and settings.
+pub(crate) fn fingerprint(job: &Job<'_>) -> String {
+    let Job { examples, labels, method, consistency, settings, .. } = job;
+    let settings = serde_json::to_string(&(settings, method, consistency.name())).unwrap_or_default();
+    let sum_of = |numbers: &mut dyn Iterator<Item = f64>| {
+        let mut checksum = Checksum::default();
+        numbers.for_each(|number| checksum.add(&number.to_le_bytes()));
+        checksum.finish()
+    };
+    let of_labels = sum_of(&mut labels.as_slice().iter().map(|y| y.map_or(-1.0, |class| f64::from(class.0))));
+    let weights =
+        job.weights.map_or_else(String::new, |weights| format!(", weights {}", sum_of(&mut weights.iter().copied())));
+    let row_phi = job.row_phi.map_or_else(String::new, |rows| {
+        format!(", phi by row {}", sum_of(&mut rows.iter().flat_map(Phi::iter).copied()))
+    });
+    let inputs = examples.checksum();
+    format!("{} rows {inputs}, {:?} labels {of_labels}{weights}{row_phi}, {settings}", labels.len(), labels.counts())
 }

@@ -2,7 +2,7 @@
 
 use crate::augment::{Strong, Weak};
 use crate::error::TrainError;
-use mnar_data::{ImageShape, Images, Inputs, TableEncoder};
+use mnar_data::{Checksum, ImageShape, Images, Inputs, Sum, TableEncoder};
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,22 @@ impl Examples {
             Self::Table(rows) => InputShape::Row(rows.ncols()),
             Self::Images { images, .. } => InputShape::Image(images.shape()),
         }
+    }
+
+    /// A checksum of all values.
+    pub(crate) fn checksum(&self) -> Sum {
+        let mut checksum = Checksum::default();
+        let bytes = |values: &mut dyn Iterator<Item = f32>| values.flat_map(f32::to_le_bytes).collect::<Vec<u8>>();
+        match self {
+            Self::Table(rows) => {
+                rows.rows().into_iter().for_each(|row| checksum.add(&bytes(&mut row.iter().copied())));
+            }
+            Self::Images { images, mean, sd } => {
+                checksum.add(&bytes(&mut mean.iter().chain(sd).copied()));
+                checksum.add(images.all());
+            }
+        }
+        checksum.finish()
     }
 
     /// All rows as they are, one line per row, for a classifier of the core such as softmax regression.

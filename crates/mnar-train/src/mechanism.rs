@@ -68,6 +68,12 @@ impl Mechanism {
         Ok(Self { rule: method.phi_rule(), joint_shares, buffer, phi, clipped: 0, warm_up: WarmUp::default() })
     }
 
+    /// Whether every list has one number per class, for a mechanism that was read from a file.
+    pub(crate) fn check(&self, classes: usize) -> bool {
+        let numbers = self.joint_shares.iter().chain(&self.buffer).all(|share| share.is_finite());
+        numbers && [self.joint_shares.len(), self.buffer.len(), self.phi.len()] == [classes; 3]
+    }
+
     /// phi as it stands.
     pub fn phi(&self) -> &Phi {
         &self.phi

@@ -17,6 +17,7 @@ const DESCRIPTION: &str = "model.json";
 
 /// The description of a model: everything but its weights.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModelDescription {
     /// The version of mnar that wrote it.
     pub version: String,
@@ -37,8 +38,60 @@ pub struct ModelDescription {
     pub encoding: Encoding,
 }
 
+/// Values of an image beyond which it is not one: 2^28 of them take 1 GB.
+const LARGEST_IMAGE: usize = 1 << 28;
+
+impl ModelDescription {
+    /// Checks that the parts go together and that every number is in its range, before any of them is believed.
+    fn check(&self) -> Result<(), &'static str> {
+        let mut classes: Vec<&str> = self.classes.iter().map(String::as_str).collect();
+        classes.sort_unstable();
+        if classes.is_empty() || classes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err("it has no classes, or a class twice");
+        }
+        if self.phi.len() != classes.len() {
+            return Err("phi is not one number per class");
+        }
+        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
+            return Err("the temperature is not a positive number");
+        }
+        if self.encoding.shape() != self.input {
+            return Err("the input of the network is not what the encoding makes");
+        }
+        match &self.encoding {
+            Encoding::Table(encoder) => encoder.check()?,
+            Encoding::Images { shape, mean, sd } => {
+                if shape.checked_len().is_none_or(|len| len > LARGEST_IMAGE) {
+                    return Err("the images are empty, or too large");
+                }
+                let finite = mean.iter().all(|mean| mean.is_finite()) && sd.iter().all(|sd| sd.is_finite());
+                if [mean.len(), sd.len()] != [shape.channels; 2] || !finite || sd.iter().any(|sd| *sd <= 0.0) {
+                    return Err("the scaling of the channels makes no sense");
+                }
+            }
+        }
+        match &self.by_columns {
+            Some(by_columns) => {
+                by_columns.terms.check()?;
+                by_columns.mechanism.check(classes.len(), by_columns.terms.n_terms())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a version such as `0.3.1` is later than this one; `None` if it is not a version.
+fn is_later(version: &str) -> Option<bool> {
+    let parts = |text: &str| -> Option<Vec<u64>> {
+        let numbers = text.split(['-', '+']).next()?.split('.').map(|part| part.parse().ok());
+        numbers.collect::<Option<Vec<u64>>>().filter(|numbers| numbers.len() == 3)
+    };
+    Some(parts(version)? > parts(env!("CARGO_PKG_VERSION"))?)
+}
+
 /// A mechanism that depends on columns, and how these become its terms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LabellingByColumns {
     /// The mechanism.
     pub mechanism: Mechanism,
@@ -62,14 +115,136 @@ pub fn save_model(folder: &Path, network: &Network, description: &ModelDescripti
     Ok(AtomicFile::write_text(&folder.join(DESCRIPTION), &text)?)
 }
 
-/// Reads a model from a folder.
+/// Reads a model from a folder. Nothing in it is believed unseen: numbers out of range, parts that do not go together, and
+/// weights of another network are refused, before memory is asked for.
 pub fn load_model(folder: &Path, device: &Device) -> Result<(Network, ModelDescription), TrainError> {
     let path = folder.join(DESCRIPTION);
     let text = std::fs::read_to_string(&path).map_err(TrainError::io("read", &path))?;
-    let description: ModelDescription = serde_json::from_str(&text)
-        .map_err(|error| TrainError::unreadable(path, "is not the description of a model", error))?;
+    let description = read_description(&path, &text)?;
     let weights = folder.join(WEIGHTS);
     let (tensors, _) = storage::read(&weights)?;
-    let network = description.architecture.build(description.input, description.classes.len(), 0, device)?;
+    let (input, classes) = (description.input, description.classes.len());
+    let expected = description.architecture.size(input, classes);
+    let found: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
+    if found as f64 != expected {
+        let what = format!("holds {found} numbers, but the network in {DESCRIPTION} has {expected:.0}");
+        return Err(TrainError::bad_file(weights, what));
+    }
+    let network = description.architecture.build(input, classes, 0, device)?;
     Ok((parameters::import(network, &tensors, &weights)?, description))
+}
+
+fn read_description(path: &Path, text: &str) -> Result<ModelDescription, TrainError> {
+    /// First the version alone: a later one need not have today's fields.
+    #[derive(Deserialize)]
+    struct Written {
+        version: String,
+    }
+    let not_one = |error| TrainError::unreadable(path, "is not the description of a model", error);
+    let Written { version } = serde_json::from_str(text).map_err(not_one)?;
+    match is_later(&version) {
+        Some(false) => {}
+        Some(true) => {
+            let what = format!("was written by mnar {version}; use that version or a later one");
+            return Err(TrainError::bad_file(path, what));
+        }
+        None => return Err(TrainError::bad_file(path, format!("`{version}` is not a version of mnar"))),
+    }
+    let description: ModelDescription = serde_json::from_str(text).map_err(not_one)?;
+    description
+        .check()
+        .map_err(|why| TrainError::bad_file(path, format!("is not the description of a model: {why}")))?;
+    Ok(description)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn description() -> Value {
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "architecture": { "name": "mlp", "hidden": [3] },
+            "input": { "row": 2 },
+            "classes": ["a", "b"],
+            "phi": [0.5, 1.0],
+            "by_columns": {
+                "mechanism": { "classes": [0.1, -0.2], "terms": [0.5] },
+                "terms": { "columns": [{ "name": "x", "kind": "numeric", "mean": 1.0, "sd": 2.0, "missing": false }] },
+            },
+            "temperature": 1.5,
+            "encoding": {
+                "kind": "table",
+                "columns": [
+                    { "name": "x", "encoding": { "numeric": { "scale": { "mean": 1.0, "sd": 2.0 }, "missing": false } } },
+                    { "name": "c", "encoding": { "categorical": { "levels": ["u"], "missing": false } } },
+                ],
+                "dropped": [],
+                "missing": [],
+            },
+        })
+    }
+
+    fn read(value: &Value) -> Result<ModelDescription, TrainError> {
+        read_description(Path::new("model.json"), &value.to_string())
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        read(&description()).unwrap();
+        let cases = [
+            ("/phi", json!([]), "one number per class"),
+            ("/phi", json!([1.5, -3.0]), "not the description"),
+            ("/temperature", json!(-1.0), "temperature"),
+            ("/temperature", json!(0.0), "temperature"),
+            ("/classes", json!(["a", "a"]), "a class twice"),
+            ("/input/row", json!(9_000_000_000_u64), "the input of the network"),
+            ("/version", json!("99.0.0"), "written by mnar 99.0.0"),
+            ("/version", json!("new"), "not a version"),
+            ("/by_columns/mechanism/classes", json!([1.0]), "one per class"),
+            ("/by_columns/mechanism/terms", json!([1e300]), "makes sense"),
+            ("/by_columns/terms/columns/0/sd", json!(-1.0), "standard deviation"),
+            ("/encoding/columns/0/encoding/numeric/scale/sd", json!(0.0), "standard deviation"),
+            ("/encoding/columns/1/name", json!("x"), "encoded twice"),
+            ("/temperature", json!(null), "not the description"),
+        ];
+        for (pointer, value, says) in cases {
+            let mut changed = description();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            let error = read(&changed).unwrap_err().to_string();
+            assert!(error.contains(says), "{pointer}: {error}");
+        }
+        let mut images = description();
+        images["encoding"] = json!({ "kind": "images", "shape": { "depth": 1, "height": 2, "width": 3, "channels": 1 },
+            "mean": [0.5], "sd": [0.1] });
+        images["input"] = json!({ "image": images["encoding"]["shape"] });
+        images["by_columns"] = Value::Null;
+        read(&images).unwrap();
+        for (pointer, value) in [("sd", json!([0.0])), ("mean", json!([0.5, 0.5]))] {
+            let mut changed = images.clone();
+            changed["encoding"][pointer] = value;
+            assert!(read(&changed).unwrap_err().to_string().contains("scaling of the channels"), "{pointer}");
+        }
+        for pointer in ["/encoding/shape/height", "/input/image/height"] {
+            *images.pointer_mut(pointer).unwrap() = json!(u64::MAX);
+        }
+        assert!(read(&images).unwrap_err().to_string().contains("too large"));
+    }
+
+    /// Layers of a size that the file does not hold are refused before they are built: these would take 8 TB.
+    #[test]
+    fn a_network_larger_than_its_file_is_not_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let small: ModelDescription = serde_json::from_value(description()).unwrap();
+        let device = Device::flex();
+        let network = small.architecture.build(small.input, 2, 0, &device).unwrap();
+        save_model(folder.path(), &network, &small).unwrap();
+        load_model(folder.path(), &device).unwrap();
+        let large = ModelDescription { architecture: Architecture::Mlp { hidden: vec![1 << 40] }, ..small };
+        std::fs::write(folder.path().join(DESCRIPTION), serde_json::to_string(&large).unwrap()).unwrap();
+        let error = load_model(folder.path(), &device).unwrap_err().to_string();
+        assert!(error.contains("holds 17 numbers, but the network in model.json has"), "{error}");
+    }
 }

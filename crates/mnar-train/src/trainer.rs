@@ -1,7 +1,7 @@
 //! The training loop: Algorithm 2 of the paper for any network, consistency method and mechanism, and Algorithm 1.
 
 use crate::batches::Walk;
-use crate::checkpoint::{Checkpoint, State};
+use crate::checkpoint::{Checkpoint, State, fingerprint};
 use crate::consistency::{Consistency, Views};
 use crate::error::TrainError;
 use crate::examples::{Draw, Examples, View};
@@ -136,6 +136,8 @@ struct Run<'a, M> {
     device: Device,
     started: Instant,
     seconds_before: f64,
+    /// What a checkpoint must agree with to belong to this run.
+    fingerprint: String,
 }
 
 /// What is drawn at random. Each has its own seed, so that no two draws share a stream.
@@ -205,6 +207,7 @@ impl<'a, M: NetworkModule> Run<'a, M> {
             device,
             started: Instant::now(),
             seconds_before: 0.0,
+            fingerprint: if job.checkpoint.is_some() { fingerprint(job) } else { String::new() },
         };
         if let Some(plan) = &job.checkpoint
             && plan.path.exists()
@@ -215,28 +218,14 @@ impl<'a, M: NetworkModule> Run<'a, M> {
     }
 
     fn resume(&mut self, checkpoint: Checkpoint, plan: &CheckpointPlan) -> Result<(), TrainError> {
-        checkpoint.check(self.fingerprint(), &plan.path)?;
+        checkpoint.check(&self.fingerprint, &plan.path)?;
         let network = self.network.take().expect("a network outside of steps");
+        let lengths: Vec<usize> = parameters::export(&network).iter().map(|tensor| tensor.values.len()).collect();
+        checkpoint.check_state(&lengths, self.job.labels.n_classes(), &plan.path)?;
         self.network = Some(parameters::import(network, &checkpoint.network, &plan.path)?);
         self.seconds_before = checkpoint.state.seconds;
         (self.optimiser, self.chosen, self.state) = (checkpoint.optimiser, checkpoint.chosen, checkpoint.state);
         Ok(())
-    }
-
-    /// What a checkpoint must agree with to belong to this run.
-    fn fingerprint(&self) -> String {
-        let Job { labels, method, consistency, settings, .. } = self.job;
-        let settings = serde_json::to_string(&(settings, method, consistency.name())).unwrap_or_default();
-        let weights = self.job.weights.map_or_else(String::new, |weights| {
-            let sum = weights.iter().fold(0, |sum, weight| crc32c::crc32c_append(sum, &weight.to_le_bytes()));
-            format!(", weights {sum:08x}")
-        });
-        let row_phi = self.job.row_phi.map_or_else(String::new, |rows| {
-            let phi = rows.iter().flat_map(Phi::iter);
-            let sum = phi.fold(0, |sum, phi| crc32c::crc32c_append(sum, &phi.to_le_bytes()));
-            format!(", phi by row {sum:08x}")
-        });
-        format!("{} rows, {:?} labels{weights}{row_phi}, {settings}", labels.len(), labels.counts())
     }
 
     /// Takes steps until training ends, and returns why it did.
@@ -267,7 +256,7 @@ impl<'a, M: NetworkModule> Run<'a, M> {
     fn save(&mut self) -> Result<(), TrainError> {
         let Some(plan) = &self.job.checkpoint else { return Ok(()) };
         self.state.seconds = self.seconds();
-        self.state.fingerprint = self.fingerprint();
+        self.state.fingerprint.clone_from(&self.fingerprint);
         let network = parameters::export(self.network.as_ref().expect("a network outside of steps"));
         Checkpoint {
             network,

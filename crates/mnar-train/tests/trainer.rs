@@ -313,10 +313,31 @@ fn cancelled_training_goes_on_from_its_checkpoint() {
     let [(stage, steps, 10)] = again.began.lock().unwrap()[..] else { panic!("one start, at step 10") };
     assert_eq!((stage, *again.steps.lock().unwrap()), (Stage::Debiased, steps - 10));
     assert_eq!(*told.epochs.lock().unwrap() + *again.epochs.lock().unwrap(), 4);
-    // The checkpoint of other weights is another run's.
+    // The checkpoint of other weights, labels or inputs is another run's.
+    let refused = |job: &Job<'_>, says: &str| {
+        let error = train(network(), job, &()).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    };
     let weights = vec![1.0; labels.len()];
-    let other = Job { weights: Some(&weights), ..job };
-    assert!(matches!(train(network(), &other, &()), Err(TrainError::BadFile { .. })));
+    refused(&Job { weights: Some(&weights), ..job.clone() }, "other data or settings");
+    let mut swapped = labels.as_slice().to_vec();
+    let labelled: Vec<usize> = labels.labelled().map(|(row, _)| row).collect();
+    let other = labelled.iter().find(|&&row| labels.get(row) != labels.get(labelled[0])).unwrap();
+    swapped.swap(labelled[0], *other);
+    let swapped = Labels::allow_degenerate(swapped, labels.names().to_vec()).unwrap();
+    refused(&Job { labels: &swapped, ..job.clone() }, "other data or settings");
+    let mut x = examples.features();
+    x[(5, 5)] += 0.25;
+    refused(&Job { examples: &Examples::from_rows(x.view()), ..job.clone() }, "other data or settings");
+    // No bit of it can change unnoticed.
+    let path = &job.checkpoint.as_ref().unwrap().path;
+    let whole = std::fs::read(path).unwrap();
+    for bit in (0..8 * whole.len()).step_by(whole.len() / 5) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(path, flipped).unwrap();
+        refused(&job, "checksum is wrong");
+    }
 }
 
 #[test]

@@ -62,11 +62,7 @@ impl Ranked {
 
 impl Conformal {
     /// From p(y | x) of labelled rows, by classifiers that have not seen them. `phi` is the mechanism of a row.
-    pub fn new<'a>(
-        posteriors: &Posteriors,
-        labels: &Labels,
-        phi: impl Fn(usize) -> &'a Phi,
-    ) -> Result<Self, Error> {
+    pub fn new<'a>(posteriors: &Posteriors, labels: &Labels, phi: impl Fn(usize) -> &'a Phi) -> Result<Self, Error> {
         if posteriors.len() != labels.len() {
             let (found, expected) = (posteriors.len(), labels.len());
             return Err(Error::LengthMismatch { what: "the table of probabilities", found, expected });

@@ -352,6 +352,28 @@ impl TermEncoder {
         }
         Ok(all)
     }
+
+    /// The names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// The number of terms.
+    pub fn n_terms(&self) -> usize {
+        self.columns.iter().map(ColumnTerms::n_terms).sum()
+    }
+
+    /// Checks what [`learn`](Self::learn) could not have learnt, for an encoder that was read from a file.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let usable = |column: &ColumnTerms| match &column.values {
+            TermValues::Numeric { mean, sd } => mean.is_finite() && sd.is_finite() && *sd >= 0.0,
+            TermValues::Categorical { .. } => true,
+        };
+        match self.columns.iter().all(usable) {
+            true => Ok(()),
+            false => Err("the mean or the standard deviation of a term is not a number that makes sense"),
+        }
+    }
 }
 
 /// The terms of one column.
@@ -385,6 +407,14 @@ impl ColumnTerms {
             }
         };
         Self { name: column.name.clone(), values, missing }
+    }
+
+    fn n_terms(&self) -> usize {
+        let of_values = match &self.values {
+            TermValues::Numeric { sd, .. } => usize::from(*sd > 0.0),
+            TermValues::Categorical { levels } => levels.len(),
+        };
+        of_values + usize::from(self.missing)
     }
 
     fn of(&self, column: &Covariate) -> Result<Vec<Term>, Error> {
@@ -545,6 +575,7 @@ mod tests {
         let new = columns([Some("b"), Some("a"), Some("A"), Some("b")], [30.0, 40.0, 1e6, f64::NAN]);
         let read = serde_json::from_str::<TermEncoder>(&serde_json::to_string(&encoder).unwrap()).unwrap();
         let terms = read.terms(&new).unwrap();
+        assert_eq!((read.n_terms(), read.check()), (terms.len(), Ok(())));
         for (ours, theirs) in terms.iter().zip(design.columns()) {
             assert_eq!(ours[..2], theirs[2..]);
         }

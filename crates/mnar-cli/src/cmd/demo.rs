@@ -1,13 +1,12 @@
 //! `mnar demo`: an embedded sample from end to end.
 
 use crate::args::{DemoArgs, Format};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed, output};
 use anyhow::{Context as _, Result, bail};
-use mnar_data::AtomicFile;
 use mnar_report::Report;
-use mnar_run::demo;
+use mnar_run::{demo, write_report};
 use std::path::Path;
 
 pub(crate) fn run(args: DemoArgs, typed: &Typed) -> Result<Outcome> {
@@ -17,17 +16,16 @@ pub(crate) fn run(args: DemoArgs, typed: &Typed) -> Result<Outcome> {
     if args.out.join("settings.toml").exists() {
         bail!("{} holds a run of `mnar fit`; choose another folder with --out", args.out.display());
     }
-    let terminal = Terminal::new(args.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.quiet, stop.flag());
     let report = demo(args.dataset, args.seed, Some(typed.command()), &terminal);
     terminal.clear();
     let report = match report {
-        Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted),
+        Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted(stop.code())),
         report => report?,
     };
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let page = args.out.join("report.html");
-    AtomicFile::write_text(&page, &report.to_html()?)?;
-    AtomicFile::write_text(&args.out.join("report.json"), &report.to_json()?)?;
+    let page = write_report(&args.out, &report)?;
     match args.format {
         Format::Json => output::print_json(&report)?,
         Format::Text => output::print(&text(&report, &page))?,

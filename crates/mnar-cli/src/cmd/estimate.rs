@@ -2,7 +2,7 @@
 
 use crate::args::{EstimateArgs, Format};
 use crate::input::{Input, Loading, Table};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
@@ -40,15 +40,20 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
     };
-    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.table.quiet, stop.flag());
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table),
-        Input::Table(table) if table.positive_unlabelled().is_some() => return positive(&args, &table, &terminal),
+        Input::Table(table) if table.positive_unlabelled().is_some() => {
+            return positive(&args, &table, &terminal, &stop);
+        }
         Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
     };
     terminal.clear();
     let (settings, found) = match estimated {
-        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
+            return Ok(Outcome::Interrupted(stop.code()));
+        }
         estimated => estimated?,
     };
     match args.table.format {
@@ -89,7 +94,7 @@ fn in_memory(
 }
 
 /// Only one class is ever labelled: bounds, and an estimate where the share of the class is given.
-fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal) -> Result<Outcome> {
+fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
     let Some(encoded) = table.positive_unlabelled() else { bail!("more than one class is labelled") };
     table.tell_notes(terminal);
     let options = PositiveOptions {
@@ -101,7 +106,7 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal) -> Result<O
     let analysis = PositiveAnalysis::new(encoded, &table.labels, &options, terminal);
     terminal.clear();
     let analysis = match analysis {
-        Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted),
+        Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted(stop.code())),
         analysis => analysis?,
     };
     if args.shares.is_empty() {

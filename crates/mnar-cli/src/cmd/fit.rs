@@ -1,7 +1,7 @@
 //! `mnar fit`: from a file to a model corrected for label-selection bias.
 
 use crate::args::{FitArgs, Format};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed, output};
 use anyhow::{Context as _, Result};
@@ -23,7 +23,8 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
         checkpoint_every: checkpoint_every()?,
         ..FitRequest::new(args.data.as_path(), &folder)
     };
-    let terminal = Terminal::new(args.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.quiet, stop.flag());
     let report = fit(&request, &terminal);
     terminal.clear();
     let report = match report {
@@ -32,7 +33,7 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
                 eprintln!("stopped; everything done so far is in {}.", folder.display());
                 eprintln!("Go on with the same command and --resume.");
             }
-            return Ok(Outcome::Interrupted);
+            return Ok(Outcome::Interrupted(stop.code()));
         }
         report => report?,
     };

@@ -2,24 +2,23 @@
 
 use crate::args::ReportArgs;
 use crate::{Outcome, output};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use mnar_data::AtomicFile;
-use mnar_report::Report;
-use std::io::ErrorKind;
+use mnar_run::{SavedReport, write_page};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
-    let source = args.run.join("report.json");
-    let text = match std::fs::read_to_string(&source) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "{} holds no finished run: there is no report.json; name the folder that `mnar fit` or `mnar demo` wrote",
-            args.run.display()
-        ),
-        Err(error) => return Err(error).with_context(|| source.display().to_string()),
+    let SavedReport { report, changed } = SavedReport::read(&args.run)?;
+    for file in changed {
+        eprintln!("note: {} is not as the run wrote it", args.run.join(file).display());
+    }
+    let html = report.to_html()?;
+    let page = match &args.output {
+        Some(page) => {
+            AtomicFile::write_text(page, &html)?;
+            page.clone()
+        }
+        None => write_page(&args.run, &html)?,
     };
-    let report = Report::from_json(&text).with_context(|| source.display().to_string())?;
-    let page = args.output.clone().unwrap_or_else(|| args.run.join("report.html"));
-    AtomicFile::write_text(&page, &report.to_html()?)?;
     output::print(&format!("wrote {}\n", page.display()))?;
     if let Some(folder) = &args.figures {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::args::{Format, TestArgs};
 use crate::input::{Input, Loading};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use anyhow::{Result, bail};
@@ -31,14 +31,17 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
             table.labels.names()[0]
         );
     }
-    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.table.quiet, stop.flag());
     let found = table.models(&args.table, &terminal).and_then(|models| {
         let evidence = table.evidence(models.as_ref(), &args.table, &terminal)?;
         Ok(settings.run(&evidence, &terminal)?)
     });
     terminal.clear();
     let found = match found {
-        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
+            return Ok(Outcome::Interrupted(stop.code()));
+        }
         found => found?,
     };
     match args.table.format {

@@ -3,6 +3,7 @@
 mod cnn;
 mod cnn3d;
 mod dense;
+mod size;
 mod wide_resnet;
 
 use crate::error::TrainError;
@@ -13,6 +14,7 @@ use burn::tensor::{Device, Tensor};
 pub use cnn::{MedMnistCnn, MnistCnn};
 pub use cnn3d::Cnn3d;
 pub use dense::{Dense, Mlp};
+use mnar_data::ImageShape;
 use serde::{Deserialize, Serialize};
 pub use wide_resnet::WideResNet;
 
@@ -50,6 +52,9 @@ pub enum Architecture {
     Cnn3d,
 }
 
+/// Weights take 4 bytes, and training keeps four further numbers for each: 20 GB.
+const LARGEST: f64 = 1e9;
+
 impl Architecture {
     /// The smallest network that suits the shape: one hidden layer for tables, convolutions for images.
     pub fn for_shape(shape: InputShape) -> Self {
@@ -79,37 +84,28 @@ impl Architecture {
 
     /// Checks that the network can be built for these inputs.
     pub fn check(&self, shape: InputShape, classes: usize) -> Result<(), TrainError> {
-        self.build(shape, classes, 0, &Device::flex()).map(|_| ())
+        self.check_input(shape)?;
+        let size = self.size(shape, classes);
+        if size > LARGEST {
+            return Err(TrainError::Setting {
+                name: "the number of weights of the network",
+                value: format!("{size:.0}"),
+                range: "at most a billion",
+            });
+        }
+        Ok(())
     }
 
-    /// Builds the network with random weights.
-    pub fn build(&self, shape: InputShape, classes: usize, seed: u64, device: &Device) -> Result<Network, TrainError> {
-        let mut initial = Initial::new(seed, device);
-        let wrong = |takes| TrainError::WrongInput {
-            network: self.name(),
-            takes,
-            found: match shape {
-                InputShape::Row(width) => format!("rows of {width} numbers"),
-                InputShape::Image(shape) => format!("images of {shape}"),
-            },
+    /// Refuses inputs that the network does not take.
+    fn check_input(&self, shape: InputShape) -> Result<(), TrainError> {
+        let flat = |least: usize| match shape {
+            InputShape::Image(image) => image.depth == 1 && image.height.min(image.width) >= least,
+            InputShape::Row(_) => false,
         };
-        let flat = match shape {
-            InputShape::Image(image) if image.depth == 1 => Some(image),
-            _ => None,
-        };
-        Ok(match self {
-            Self::Linear => Network::Linear(Mlp::new(shape.width(), &[], classes, &mut initial)),
-            Self::Mlp { hidden } => Network::Mlp(Mlp::new(shape.width(), hidden, classes, &mut initial)),
-            Self::MnistCnn => {
-                let image = flat.filter(|image| image.height.min(image.width) >= 16);
-                let image = image.ok_or_else(|| wrong("flat images of at least 16 × 16 pixels"))?;
-                Network::MnistCnn(MnistCnn::new(image, classes, &mut initial))
-            }
-            Self::MedMnistCnn => {
-                let image = flat.filter(|image| image.height.min(image.width) >= 24);
-                let image = image.ok_or_else(|| wrong("flat images of at least 24 × 24 pixels"))?;
-                Network::MedMnistCnn(MedMnistCnn::new(image, classes, &mut initial))
-            }
+        let (suits, takes) = match self {
+            Self::Linear | Self::Mlp { .. } => (true, "anything"),
+            Self::MnistCnn => (flat(16), "flat images of at least 16 × 16 pixels"),
+            Self::MedMnistCnn => (flat(24), "flat images of at least 24 × 24 pixels"),
             Self::WideResNet { depth, width } => {
                 if *depth < 10 || (depth - 4) % 6 != 0 || *width == 0 {
                     return Err(TrainError::Setting {
@@ -118,16 +114,39 @@ impl Architecture {
                         range: "4 more than a multiple of 6 (10, 16, 22, 28), and its width at least 1",
                     });
                 }
-                let image = flat.filter(|image| image.height.min(image.width) >= 8);
-                let image = image.ok_or_else(|| wrong("flat images of at least 8 × 8 pixels"))?;
-                Network::WideResNet(WideResNet::new(image, *depth, *width, classes, &mut initial))
+                (flat(8), "flat images of at least 8 × 8 pixels")
             }
             Self::Cnn3d => match shape {
-                InputShape::Image(image) if image.depth.min(image.height).min(image.width) >= 8 => {
-                    Network::Cnn3d(Cnn3d::new(image, classes, &mut initial))
+                InputShape::Image(image) => {
+                    (image.depth.min(image.height).min(image.width) >= 8, "volumes of at least 8 × 8 × 8 voxels")
                 }
-                _ => return Err(wrong("volumes of at least 8 × 8 × 8 voxels")),
+                InputShape::Row(_) => (false, "volumes of at least 8 × 8 × 8 voxels"),
             },
+        };
+        let found = match shape {
+            InputShape::Row(width) => format!("rows of {width} numbers"),
+            InputShape::Image(shape) => format!("images of {shape}"),
+        };
+        if suits { Ok(()) } else { Err(TrainError::WrongInput { network: self.name(), takes, found }) }
+    }
+
+    /// Builds the network with random weights.
+    pub fn build(&self, shape: InputShape, classes: usize, seed: u64, device: &Device) -> Result<Network, TrainError> {
+        self.check_input(shape)?;
+        let mut initial = Initial::new(seed, device);
+        let image = match shape {
+            InputShape::Image(image) => image,
+            InputShape::Row(width) => ImageShape::flat(1, width, 1),
+        };
+        Ok(match self {
+            Self::Linear => Network::Linear(Mlp::new(shape.width(), &[], classes, &mut initial)),
+            Self::Mlp { hidden } => Network::Mlp(Mlp::new(shape.width(), hidden, classes, &mut initial)),
+            Self::MnistCnn => Network::MnistCnn(MnistCnn::new(image, classes, &mut initial)),
+            Self::MedMnistCnn => Network::MedMnistCnn(MedMnistCnn::new(image, classes, &mut initial)),
+            Self::WideResNet { depth, width } => {
+                Network::WideResNet(WideResNet::new(image, *depth, *width, classes, &mut initial))
+            }
+            Self::Cnn3d => Network::Cnn3d(Cnn3d::new(image, classes, &mut initial)),
         })
     }
 }

@@ -53,6 +53,18 @@ impl Mechanism {
             .collect()
     }
 
+    /// Checks that there is one effect per class and per term, for a mechanism that was read from a file.
+    pub fn check(&self, classes: usize, terms: usize) -> Result<(), &'static str> {
+        if self.classes.len() != classes || self.terms.len() != terms {
+            return Err("the effects on labelling are not one per class and one per term");
+        }
+        // Estimated effects are below 100; sums of effects as large as these are still finite.
+        match self.classes.iter().chain(&self.terms).all(|effect| effect.abs() < 1e9) {
+            true => Ok(()),
+            false => Err("an effect on labelling is not a number that makes sense"),
+        }
+    }
+
     /// The mechanism by class alone, with phi kept away from its bounds.
     pub(crate) fn of_classes(phi: &Phi) -> Self {
         let logit = |phi: &f64| {

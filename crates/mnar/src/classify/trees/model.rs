@@ -72,7 +72,7 @@ impl Tree {
         }
         for (position, node) in self.nodes.iter().enumerate() {
             match node {
-                Node::Leaf(value) if !value.is_finite() => return Err("the value of a leaf is not finite"),
+                Node::Leaf(value) if !makes_sense(*value) => return Err("the value of a leaf makes no sense"),
                 Node::Leaf(_) => {}
                 Node::Split { column, .. } if *column as usize >= n_columns => {
                     return Err("a split is on a column that does not exist");
@@ -174,6 +174,11 @@ impl Fitted<Array2<f64>> for FittedTrees {
     }
 }
 
+/// Whether a value can be a part of a score: sums of such values are finite.
+fn makes_sense(value: f64) -> bool {
+    value.abs() < 1e100
+}
+
 /// Trees as they are in a file, not yet checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -193,8 +198,8 @@ impl Saved {
         if self.start.len() != n_scores || self.rounds.iter().any(|trees| trees.len() != n_scores) {
             return Err("the number of scores or trees does not go with the number of classes");
         }
-        if self.start.iter().any(|score| !score.is_finite()) {
-            return Err("a first score is not finite");
+        if self.start.iter().any(|score| !makes_sense(*score)) {
+            return Err("a first score makes no sense");
         }
         self.columns.iter().try_for_each(Column::check)?;
         self.rounds.iter().flatten().try_for_each(|tree| tree.check(self.columns.len()))
