@@ -34,5 +34,7 @@ def predict(
     id: str | None,
     split: str,
     baseline: bool,
+    sets: tuple[float, str] | None,
+    shares: dict[str, float] | None,
 ) -> list[tuple[str, Any]] | None: ...
 def command_line(words: list[str]) -> int: ...
