@@ -1,11 +1,10 @@
 //! Links, leftovers, old folders and columns: one test for each.
 
-use crate::runs::{files, fit, mnar, said, start, strays, table};
+use crate::runs::{files, fit, interrupt, mnar, said, strays, table};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
 
 const QUICK: [&str; 9] =
     ["t.csv", "--label", "diagnosis", "--epochs", "2", "--replicates", "0", "--permutations=9", "--quiet"];
@@ -57,7 +56,7 @@ fn a_run_does_not_write_through_links() {
     let run = home.path().join("run");
     interrupted(home.path());
     for (link, target) in
-        [("report.json", "../x"), ("model", "../target"), ("events", "../target"), ("predictions.csv", "../x")]
+        [("report.json", "../x"), ("model", "../target"), ("baseline", "../target"), ("predictions.csv", "../x")]
     {
         symlink(target, run.join(link)).unwrap();
         refused(&fit(home.path(), &LONG, &["--out", "run", "--resume"]), "is a link");
@@ -70,15 +69,9 @@ fn a_run_does_not_write_through_links() {
 const LONG: [&str; 9] =
     ["t.csv", "--label", "diagnosis", "--epochs", "5000", "--replicates", "0", "--permutations=9", "--quiet"];
 
-/// Starts a run and kills it while it trains.
+/// A run that was killed while it trained.
 fn interrupted(home: &Path) {
-    let mut child = start(home, &LONG, &["--out", "run"]);
-    while !home.join("run/checkpoints/debiased.checkpoint").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run has ended");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    interrupt(home, &LONG, "run");
 }
 
 /// What a kill before the start leaves is not in the way of anything.
