@@ -79,7 +79,9 @@ pub(crate) fn kill(times: usize, seed: u64) -> Found {
         let ((name, words), (reference, takes)) = (&kinds[series % kinds.len()], &whole[series % kinds.len()]);
         let mut killed = false;
         for _ in 0..rng.random_range(1..=4) {
-            let delay = takes.mul_f64(rng.random::<f64>() * 0.9);
+            // One in four in the first moments, when the folder is made and the data are read.
+            let latest = if rng.random_range(0..4) == 0 { 0.1 } else { 0.9 };
+            let delay = takes.mul_f64(rng.random::<f64>() * latest);
             let signal = if rng.random() { Signal::SIGTERM } else { Signal::SIGKILL };
             if run.join("report.json").exists()
                 || !kill_once(home.path(), words, delay, signal, &mut counts, &mut failures)

@@ -1,10 +1,13 @@
-//! Links, leftovers, old folders and columns: one test for each.
+//! Signals, links, leftovers, old folders and columns: one test for each.
 
-use crate::runs::{files, fit, interrupt, mnar, said, strays, table};
+use crate::runs::{files, fit, has_checkpoint, interrupt, mnar, said, start, strays, table};
+use nix::sys::signal::{Signal, kill as send};
+use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
 const QUICK: [&str; 9] =
     ["t.csv", "--label", "diagnosis", "--epochs", "2", "--replicates", "0", "--permutations=9", "--quiet"];
@@ -72,6 +75,29 @@ const LONG: [&str; 9] =
 /// A run that was killed while it trained.
 fn interrupted(home: &Path) {
     interrupt(home, &LONG, "run");
+}
+
+/// A scheduler that sends SIGTERM gets a run that can be resumed, at once and with nothing half-written.
+#[test]
+fn sigterm_is_ctrl_c() {
+    let home = home();
+    let run = home.path().join("run");
+    for (more, signal, code) in
+        [(&["--out", "run"][..], Signal::SIGTERM, 143), (&["--out", "run", "--resume"], Signal::SIGINT, 130)]
+    {
+        let mut child = start(home.path(), &LONG, more);
+        while !has_checkpoint(&run) || !run.join(".mnar-lock").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the run has ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The lock is taken before the data are read; the handler was there before.
+        send(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains("--resume"), "{}", said(&output));
+        let hidden = files(&run).into_iter().filter(|name| name.contains(".mnar-"));
+        assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
+    }
 }
 
 /// What a kill before the start leaves is not in the way of anything.
