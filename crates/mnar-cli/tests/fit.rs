@@ -280,7 +280,7 @@ fn killed_ten_times_and_resumed_is_the_uninterrupted_run() {
             .env("MNAR_CHECKPOINT_SECONDS", "0")
             .args(arguments)
             .args(["--out", "killed"]);
-        if folder.path().join("killed/settings.toml").exists() {
+        if folder.path().join("killed/manifest.json").exists() {
             command.arg("--resume");
         }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

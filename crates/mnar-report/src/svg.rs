@@ -5,6 +5,7 @@ use crate::figure::{Bar, Chart, Dot, Figure, Panel, Point, Rate};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::ops::Range;
 
 /// The palette of Okabe and Ito.
 const COLOURS: [RGBColor; 8] = [
@@ -135,6 +136,11 @@ fn names<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
     names
 }
 
+/// A value within the range of an axis. Far outside of it, the position in pixels would overflow.
+fn within(value: f64, range: &Range<f64>) -> f64 {
+    value.max(range.start).min(range.end)
+}
+
 /// A chart with classes on the left axis and a value to the right; `draw` gets the row of a class.
 macro_rules! by_class {
     ($area:expr, $head:expr, $names:expr, $axis:expr, $range:expr, $log:expr, |$chart:ident| $draw:block) => {{
@@ -172,19 +178,22 @@ macro_rules! by_class {
 fn dots(area: &Area<'_>, axis: &str, series: &[String], marks: &[Dot]) -> Drawn {
     let names = names(marks.iter().map(|mark| &mark.label));
     let top = marks.iter().map(|mark| mark.interval.map_or(mark.value, |(_, high)| high.max(mark.value)));
-    let top = top.fold(1e-6, f64::max) * 1.05;
-    by_class!(area, head(series), &names, axis, 0.0..top, false, |chart| {
+    let range = 0.0..top.fold(1e-6, f64::max) * 1.05;
+    by_class!(area, head(series), &names, axis, range.clone(), false, |chart| {
         for mark in marks {
             let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
             let lane = (mark.series as f64 + 0.5) / series.len() as f64;
             let y = names.len() as f64 - place - 0.15 - 0.7 * lane;
             let style = colour(mark.series);
             if let Some((low, high)) = mark.interval {
+                let (low, high) = (within(low, &range), within(high, &range));
                 chart
                     .draw_series(std::iter::once(PathElement::new([(low, y), (high, y)], style.stroke_width(2))))
                     .map_err(text)?;
             }
-            chart.draw_series(std::iter::once(Circle::new((mark.value, y), 4, style.filled()))).map_err(text)?;
+            chart
+                .draw_series(std::iter::once(Circle::new((within(mark.value, &range), y), 4, style.filled())))
+                .map_err(text)?;
         }
         Ok(())
     })
@@ -195,12 +204,13 @@ fn bars(area: &Area<'_>, axis: &str, log: bool, series: &[String], marks: &[Bar]
     // A log scale has no 0: bars start at 0.5, so that a single row is visible.
     let scale = |value: f64| if log { value.max(0.5).log10() } else { value };
     let top = scale(marks.iter().map(|mark| mark.value).fold(if log { 1.0 } else { 1e-6 }, f64::max)) * 1.03;
-    by_class!(area, head(series), &names, axis, scale(0.0)..top, log, |chart| {
+    let range = scale(0.0)..top;
+    by_class!(area, head(series), &names, axis, range.clone(), log, |chart| {
         for mark in marks {
             let place = names.iter().position(|name| *name == mark.label).unwrap_or(0) as f64;
             let height = 0.8 / series.len() as f64;
             let y = names.len() as f64 - place - 0.1 - mark.series as f64 * height;
-            let corners = [(scale(0.0), y), (scale(mark.value), y - height * 0.92)];
+            let corners = [(range.start, y), (within(scale(mark.value), &range), y - height * 0.92)];
             let bar = Rectangle::new(corners, colour(mark.series).filled());
             chart.draw_series(std::iter::once(bar)).map_err(text)?;
         }
@@ -226,9 +236,10 @@ fn rates(area: &Area<'_>, axis: &str, overall: f64, panels: &[Panel]) -> Drawn {
                 area.draw_text(&short(&panel.name, 60), &style, (left + 4, y)).map_err(text)?;
                 continue;
             };
-            let corners = [(0.0, top - 0.12), (bar.value, top - 0.88)];
+            let corners = [(0.0, top - 0.12), (within(bar.value, &(0.0..1.0)), top - 0.88)];
             chart.draw_series(std::iter::once(Rectangle::new(corners, colour(0).filled()))).map_err(text)?;
         }
+        let overall = within(overall, &(0.0..1.0));
         let line = PathElement::new([(overall, 0.0), (overall, rows)], BLACK.mix(0.7).stroke_width(1));
         chart.draw_series(std::iter::once(line)).map_err(text)?;
         Ok(())
@@ -250,13 +261,14 @@ fn lines(
     };
     let (to_right, upwards) =
         (range(&mut points.iter().map(|point| scale(point.x))), range(&mut points.iter().map(|point| point.y)));
+    let place = |point: &Point| (within(scale(point.x), &to_right), within(point.y, &upwards));
     let mut chart = ChartBuilder::on(area)
         .margin_top(head(series))
         .margin_right(24)
         .margin_bottom(6)
         .x_label_area_size(44)
         .y_label_area_size(64)
-        .build_cartesian_2d(to_right, upwards)
+        .build_cartesian_2d(to_right.clone(), upwards.clone())
         .map_err(text)?;
     chart
         .configure_mesh()
@@ -272,11 +284,11 @@ fn lines(
         chart.draw_series(LineSeries::new([(0.0, 0.0), (1.0, 1.0)], BLACK.mix(0.5))).map_err(text)?;
     }
     for i in 0..series.len() {
-        let of = points.iter().filter(|point| point.series == i).map(|point| (scale(point.x), point.y));
+        let of = points.iter().filter(|point| point.series == i).map(place);
         chart.draw_series(LineSeries::new(of, colour(i).stroke_width(2))).map_err(text)?;
     }
     for point in marked {
-        let ring = Circle::new((scale(point.x), point.y), 5, colour(point.series).stroke_width(2));
+        let ring = Circle::new(place(point), 5, colour(point.series).stroke_width(2));
         chart.draw_series(std::iter::once(ring)).map_err(text)?;
     }
     Ok(())

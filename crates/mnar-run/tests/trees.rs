@@ -73,7 +73,15 @@ fn trees_count_where_they_help() {
     assert!(!network.join("model/trees.json").exists());
     assert!(accuracy(&network).0 < with_trees);
 
-    std::fs::write(mixed.join("model/trees.json"), "{\"weight\": 2.0}").unwrap();
-    let error = predict(&mixed, data.as_path(), &PredictOptions::default()).unwrap_err();
-    assert!(matches!(error, RunError::BrokenModel { .. }), "{error}");
+    let refused = || predict(&mixed, data.as_path(), &PredictOptions::default()).unwrap_err();
+    let trees = mixed.join("model/trees.json");
+    let text = std::fs::read_to_string(&trees).unwrap();
+    // Changed, and changed by someone who has computed the checksum anew.
+    let heavier = text.replacen("\"weight\":", "\"weight\":2", 1);
+    std::fs::write(&trees, &heavier).unwrap();
+    assert!(matches!(refused(), RunError::ChangedFile { .. }), "{}", refused());
+    let manifest = std::fs::read_to_string(mixed.join("manifest.json")).unwrap();
+    let sum = |text: &str| mnar_data::Checksum::of(text.as_bytes()).to_string();
+    std::fs::write(mixed.join("manifest.json"), manifest.replace(&sum(&text), &sum(&heavier))).unwrap();
+    assert!(matches!(refused(), RunError::BrokenModel { .. }), "{}", refused());
 }

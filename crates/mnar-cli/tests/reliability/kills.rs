@@ -6,10 +6,11 @@ use nix::sys::signal::{Signal, kill as send};
 use nix::unistd::Pid;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::json;
+use serde::Serialize;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 const TABLE: [&str; 6] = ["t.csv", "--label", "diagnosis", "--quiet", "--permutations", "99"];
@@ -29,25 +30,32 @@ const IMAGES: [&str; 9] = [
 fn kinds() -> Vec<(&'static str, Vec<&'static str>)> {
     let with = |base: &[&'static str], more: &[&'static str]| [base, more].concat();
     vec![
-        ("table, bootstrap", with(&TABLE, &["--epochs", "10", "--replicates", "20"])),
-        ("table, network cross-fitted", with(&TABLE, &["--epochs", "20", "--cross-fit", "network", "--method", "me"])),
-        ("table, likelihood", with(&TABLE, &["--epochs", "20", "--method", "mle", "--replicates", "0"])),
+        ("table, bootstrap", with(&TABLE, &["--epochs", "40", "--replicates", "50"])),
+        ("table, network cross-fitted", with(&TABLE, &["--epochs", "40", "--cross-fit", "network", "--method", "me"])),
+        ("table, likelihood", with(&TABLE, &["--epochs", "40", "--method", "mle", "--replicates", "0"])),
         ("images", with(&IMAGES, &["--replicates", "0"])),
         ("images, network cross-fitted", with(&IMAGES, &["--cross-fit", "network", "--folds", "2"])),
     ]
 }
 
-#[derive(Default)]
+/// When and how runs were killed.
+#[derive(Default, Serialize)]
 struct Counts {
+    /// Kills of runs that had not ended.
     kills: usize,
-    sigterm: usize,
-    after_the_end: usize,
-    resumed: usize,
-    started_again: usize,
+    of_these_by_sigterm: usize,
+    of_these_before_the_manifest: usize,
+    /// SIGTERM came in time to keep the state, and the exit code was 143.
+    stopped_in_order: usize,
+    /// Kills between the report and the end of the process, which are not counted above.
+    after_the_report: usize,
+    /// Runs that were killed, most of them several times, and then ended.
     runs: usize,
+    /// The same bits as without kills, and no stray files.
+    the_same: usize,
 }
 
-/// Kills runs `times` times in all, and ends each of them after one to four kills.
+/// Kills runs `times` times in all, and lets each of them end after one to four kills.
 pub(crate) fn kill(times: usize, seed: u64) -> Found {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("t.csv"), table(160, seed)).unwrap();
@@ -55,105 +63,109 @@ pub(crate) fn kill(times: usize, seed: u64) -> Found {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut counts, mut failures) = (Counts::default(), Vec::new());
     let kinds = kinds();
-    let whole: Vec<(String, Duration)> = (kinds.iter().enumerate())
+    let whole: Vec<(PathBuf, Duration)> = (kinds.iter().enumerate())
         .map(|(i, (name, words))| {
             let (out, began) = (format!("whole-{i}"), Instant::now());
             let output = fit(home.path(), words, &["--out", &out]);
             assert!(output.status.success(), "{name}: {}", said(&output));
-            (out, began.elapsed())
+            (home.path().join(out), began.elapsed())
         })
         .collect();
+    let run = home.path().join("killed");
     for series in 0.. {
         if counts.kills >= times {
             break;
         }
-        let kind = series % kinds.len();
-        let (name, words) = &kinds[kind];
-        let run = home.path().join("killed");
+        let ((name, words), (reference, takes)) = (&kinds[series % kinds.len()], &whole[series % kinds.len()]);
+        let mut killed = false;
         for _ in 0..rng.random_range(1..=4) {
-            let delay = whole[kind].1.mul_f64(rng.random::<f64>() * 1.05);
-            if !kill_once(home.path(), words, delay, rng.random(), &mut counts, &mut failures) {
+            // One in four in the first moments, when the folder is made and the data are read.
+            let latest = if rng.random_range(0..4) == 0 { 0.1 } else { 0.9 };
+            let delay = takes.mul_f64(rng.random::<f64>() * latest);
+            let signal = if rng.random() { Signal::SIGTERM } else { Signal::SIGKILL };
+            if run.join("report.json").exists()
+                || !kill_once(home.path(), words, delay, signal, &mut counts, &mut failures)
+            {
                 break;
             }
+            killed = true;
         }
-        let output = end(home.path(), words, &mut counts);
-        let finished = run.join("report.json").exists();
-        if !(finished && (output.is_none() || output.as_ref().is_some_and(|output| output.status.success()))) {
-            failures.push(format!("{name} {series}: not ended: {}", output.as_ref().map(said).unwrap_or_default()));
-        } else {
-            let reference = home.path().join(&whole[kind].0);
-            if lasting(&run) != lasting(&reference) || findings(&run) != findings(&reference) {
-                failures.push(format!("{name} {series}: not the same bits"));
-            }
-            let strays = strays(&run);
-            if !strays.is_empty() {
-                failures.push(format!("{name} {series}: left {strays:?}"));
-            }
+        let ended = end(home.path(), words);
+        counts.runs += usize::from(killed);
+        match ended.and_then(|()| the_same(&run, reference)) {
+            Ok(()) => counts.the_same += usize::from(killed),
+            Err(what) => failures.push(format!("{name}, series {series}: {what}")),
         }
-        counts.runs += 1;
         fs::remove_dir_all(&run).unwrap();
     }
-    let Counts { kills, sigterm, after_the_end, resumed, started_again, runs } = counts;
-    let counts = json!({
-        "kills": kills, "of_these_sigterm": sigterm, "runs": runs, "resumed": resumed, "started_again": started_again,
-        "killed_after_the_report": after_the_end, "failures": failures.len(),
-    });
-    Found { counts, failures }
+    Found { counts: serde_json::to_value(counts).unwrap(), failures }
 }
 
-/// Starts or resumes a run and kills it after a time. Returns whether there is anything left to kill.
+/// Starts or resumes a run and kills it after a time. Returns whether it was killed.
 fn kill_once(
     home: &Path,
     words: &[&str],
     delay: Duration,
-    politely: bool,
+    signal: Signal,
     counts: &mut Counts,
     failures: &mut Vec<String>,
 ) -> bool {
-    let mut child = start(home, words, &arguments(&home.join("killed")));
+    let run = home.join("killed");
+    let mut child = start(home, words, &arguments(&run));
     std::thread::sleep(delay);
     if child.try_wait().unwrap().is_some() {
         return false;
     }
-    let signal = if politely { Signal::SIGTERM } else { Signal::SIGKILL };
     send(Pid::from_raw(child.id() as i32), signal).unwrap();
     let output = child.wait_with_output().unwrap();
-    counts.kills += 1;
-    let run = home.join("killed");
-    if politely {
-        counts.sigterm += 1;
-        // Before the handler is there, the signal ends the process; after the last stage it comes too late.
-        let code = output.status.code();
-        let ended = [Some(143), Some(0)].contains(&code) || output.status.signal() == Some(15);
-        let partial = run.is_dir() && files(&run).iter().any(|name| name.ends_with(".partial"));
-        if !ended || (code == Some(143) && partial) {
-            failures.push(format!("SIGTERM: {:?}, partial files {partial}: {}", output.status, said(&output)));
-        }
+    if signal == Signal::SIGTERM && !stopped_well(&output, &run) {
+        failures.push(format!("SIGTERM: {:?} {}", output.status, said(&output)));
     }
-    let finished = run.join("report.json").exists();
-    counts.after_the_end += usize::from(finished);
-    !finished
+    if run.join("report.json").exists() {
+        counts.after_the_report += 1;
+        return true;
+    }
+    counts.kills += 1;
+    counts.of_these_by_sigterm += usize::from(signal == Signal::SIGTERM);
+    counts.of_these_before_the_manifest += usize::from(!run.join("manifest.json").exists());
+    counts.stopped_in_order += usize::from(output.status.code() == Some(143));
+    true
 }
 
-/// What goes on with a run: as a script would do it that does not look into the folder.
+/// SIGTERM leaves no partial files. Before there is a handler it ends the process, and after the last stage it comes too late.
+fn stopped_well(output: &Output, run: &Path) -> bool {
+    let partial = || run.is_dir() && files(run).iter().any(|name| name.ends_with(".partial"));
+    match output.status.code() {
+        Some(143) => !partial(),
+        code => code == Some(0) || output.status.signal() == Some(15),
+    }
+}
+
+/// What goes on with a run, as a script would that looks no further than whether there is a folder.
 fn arguments(run: &Path) -> Vec<&'static str> {
     let resume = run.exists().then_some("--resume");
     ["--out", "killed"].into_iter().chain(resume).collect()
 }
 
 /// Lets a run end.
-fn end(home: &Path, words: &[&str], counts: &mut Counts) -> Option<std::process::Output> {
+fn end(home: &Path, words: &[&str]) -> Result<(), String> {
     let run = home.join("killed");
     let finished = run.join("report.json").exists();
-    let started = run.join("manifest.json").exists();
     let mut output = fit(home, words, &arguments(&run));
-    if finished {
-        // Refused, and swept.
-        return said(&output).contains("holds a finished run").then_some(None).unwrap_or(Some(output));
-    }
     if said(&output).contains("holds no run to resume") {
         output = fit(home, words, &["--out", "killed"]);
     }
-    *(if started { &mut counts.resumed } else { &mut counts.started_again }) += 1;
-    Some(output)
+    // A finished run is refused, and what is left of its work swept.
+    let refused = finished && said(&output).contains("holds a finished run");
+    if output.status.success() || refused { Ok(()) } else { Err(format!("not ended: {}", said(&output))) }
+}
+
+fn the_same(run: &Path, reference: &Path) -> Result<(), String> {
+    if lasting(run) != lasting(reference) || findings(run) != findings(reference) {
+        return Err("not the same bits".to_owned());
+    }
+    match strays(run) {
+        strays if strays.is_empty() => Ok(()),
+        strays => Err(format!("left {strays:?}")),
+    }
 }

@@ -1,13 +1,13 @@
 //! What happens to runs that are killed, resumed with other data, damaged, started twice or tampered with.
 //!
-//! The tests take a minute. `MNAR_CAMPAIGN=1 cargo test -p mnar-cli --test reliability -- --ignored` does the same hundreds of
+//! The tests take some seconds. `MNAR_CAMPAIGN=1 cargo test -p mnar-cli --test reliability -- --ignored` does the same hundreds of
 //! times over and writes `results/reliability.json`; a larger number repeats it with further seeds.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
+mod cases;
 mod damage;
 mod kills;
-mod links;
 mod mutations;
 mod pairs;
 mod resumes;
@@ -54,7 +54,7 @@ fn mutated_files_neither_crash_nor_mislead() {
 
 /// The long version.
 #[test]
-#[ignore = "takes an hour; run it with MNAR_CAMPAIGN=1"]
+#[ignore = "takes minutes; run it with MNAR_CAMPAIGN=1"]
 fn campaign() {
     let rounds: u64 = std::env::var("MNAR_CAMPAIGN").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut rounds_found = Vec::new();

@@ -1,9 +1,10 @@
 //! Files of a run that someone has changed, with the checksums to go with them.
 
 use crate::Found;
-use crate::runs::{fit, reseal, said, table};
+use crate::runs::{fit, interrupt, reseal, said, table};
 use mnar::progress::Progress;
 use mnar::{Labels, Posteriors};
+use mnar_data::{Checksum, Sum};
 use mnar_run::{FitOptions, FitPlan, FitRequest, PredictOptions, SavedReport, predict};
 use mnar_train::InputShape;
 use rand::{RngExt, SeedableRng};
@@ -11,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A mutation takes longer than this only if something goes round in circles.
@@ -63,6 +64,18 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     let settings = started.folder.join("settings.toml");
     let original = fs::read_to_string(&settings).unwrap();
     part("settings.toml", &settings, &|| plan(&settings, &original, &started, &labels));
+    let (checkpoint, request) = checkpoint(home.path(), &data);
+    let (header, _) = parts(&fs::read(&checkpoint).unwrap());
+    let state = home.path().join("state.json");
+    fs::write(&state, header["__metadata__"]["mnar"].as_str().unwrap()).unwrap();
+    let whole = fs::read(&checkpoint).unwrap();
+    part("checkpoint", &state, &|| {
+        fs::write(&checkpoint, with_state(&whole, &fs::read_to_string(&state).unwrap())).unwrap();
+        match mnar_run::fit(&request, &Deadline(Instant::now() + Duration::from_millis(100))) {
+            Err(error) if !error.is_cancelled() => Fate::Refused,
+            _ => Fate::Used,
+        }
+    });
     counts.insert("peak_memory_mb".to_owned(), json!(peak_memory_mb()));
     Found { counts: Value::Object(counts), failures }
 }
@@ -219,7 +232,7 @@ fn draw(run: &Path) -> Fate {
 
 /// A run that has been started and does nothing further.
 struct Started<'a> {
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     request: FitRequest<'a>,
 }
 
@@ -236,6 +249,44 @@ fn started<'a>(home: &Path, data: &'a Path, finished: &Path) -> Started<'a> {
     assert!(mnar_run::fit(&request, &Stopped).unwrap_err().is_cancelled());
     request.resume = true;
     Started { folder, request }
+}
+
+/// Stops the work at a time.
+struct Deadline(Instant);
+
+impl Progress for Deadline {
+    fn cancelled(&self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+/// The first checkpoint of an interrupted run, and the request that goes on from it.
+fn checkpoint<'a>(home: &Path, data: &'a Path) -> (PathBuf, FitRequest<'a>) {
+    let words =
+        ["t.csv", "--label", "diagnosis", "--permutations=9", "--cross-fit", "network", "--hidden", "4", "--quiet"];
+    let run = interrupt(home, &[&words[..], &["--epochs", "2000"]].concat(), "killed");
+    mnar_data::sweep_partial(&run.join("checkpoints")).unwrap();
+    let file = fs::read_dir(run.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    let mut request = FitRequest::new(data, &run);
+    request.options = FitOptions::read(&run.join("settings.toml")).unwrap();
+    request.resume = true;
+    (file, request)
+}
+
+/// The header of a checkpoint, and the tensors after it.
+fn parts(file: &[u8]) -> (Value, &[u8]) {
+    let length = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    (serde_json::from_slice(&file[8..8 + length]).unwrap(), &file[8 + length..file.len() - Sum::LEN])
+}
+
+/// A checkpoint with another state, and the checksum to go with it.
+fn with_state(file: &[u8], state: &str) -> Vec<u8> {
+    let (mut header, tensors) = parts(file);
+    header["__metadata__"]["mnar"] = state.into();
+    let header = header.to_string();
+    let mut bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), tensors].concat();
+    bytes.extend(Checksum::of(&bytes).to_bytes());
+    bytes
 }
 
 /// Settings are read, and the plan that they lead to is made; a run with changed settings is not resumed.

@@ -1,12 +1,10 @@
 //! Runs that are resumed with other data.
 
 use crate::Found;
-use crate::runs::{copy, files, fit, said, start, table};
+use crate::runs::{copy, files, fit, interrupt, said, table};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
 
 /// Every method of training.
 const METHODS: [&[&str]; 12] = [
@@ -63,6 +61,11 @@ pub(crate) fn alter(times: usize, seed: u64) -> Found {
         let run = home.path().join(&out);
         if !run.exists() {
             interrupt(home.path(), &words, &out);
+            // The next process would sweep what a kill leaves.
+            for folder in [&run, &run.join("checkpoints")] {
+                mnar_data::sweep_partial(folder).unwrap();
+            }
+            let _ = fs::remove_file(run.join(".mnar-lock"));
         }
         let tried = copy(&run, &home.path().join("tried"));
         fs::write(home.path().join("t.csv"), change(&text)).unwrap();
@@ -81,29 +84,4 @@ pub(crate) fn alter(times: usize, seed: u64) -> Found {
     let counts =
         json!({ "tried": times, "methods": times.min(METHODS.len()), "refused": refused, "failures": failures.len() });
     Found { counts, failures }
-}
-
-/// Starts a run and kills it in the first training stage.
-fn interrupt(home: &Path, words: &[&str], out: &str) {
-    let mut child = start(home, words, &["--out", out]);
-    let checkpoints = home.join(out).join("checkpoints");
-    let begun = || {
-        fs::read_dir(&checkpoints).is_ok_and(|entries| {
-            entries.flatten().any(|entry| entry.path().extension().is_some_and(|e| e == "checkpoint"))
-        })
-    };
-    for _ in 0..3000 {
-        if begun() {
-            break;
-        }
-        assert!(child.try_wait().unwrap().is_none(), "{out} has ended");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(begun(), "{out} never got to a checkpoint");
-    // The next process would sweep them.
-    let _ = mnar_data::sweep_partial(&checkpoints);
-    let _ = mnar_data::sweep_partial(&home.join(out));
-    let _ = fs::remove_file(home.join(out).join(".mnar-lock"));
 }

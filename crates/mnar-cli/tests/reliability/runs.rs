@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// Two overlapping clouds and a name; the sick are labelled far more often.
 pub(crate) fn table(rows: usize, seed: u64) -> String {
@@ -47,7 +48,7 @@ pub(crate) fn images(folder: &Path, n: u32, seed: u64) {
 /// A command in a folder of data. Checkpoints are written at every step.
 pub(crate) fn mnar(folder: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("mnar"));
-    command.current_dir(folder).env("MNAR_CHECKPOINT_SECONDS", "0").env("RAYON_NUM_THREADS", "1");
+    command.current_dir(folder).env("MNAR_CHECKPOINT_SECONDS", "0");
     command
 }
 
@@ -129,4 +130,23 @@ pub(crate) fn reseal(run: &Path) {
         *sum = Checksum::of_file(&run.join(name)).unwrap().to_string().into();
     }
     fs::write(path, manifest.to_string()).unwrap();
+}
+
+/// Whether a run has written a checkpoint.
+pub(crate) fn has_checkpoint(run: &Path) -> bool {
+    let hidden = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    fs::read_dir(run.join("checkpoints")).is_ok_and(|entries| entries.flatten().any(|entry| !hidden(&entry)))
+}
+
+/// Starts a run and kills it when it has written its first checkpoint.
+pub(crate) fn interrupt(home: &Path, words: &[&str], out: &str) -> PathBuf {
+    let run = home.join(out);
+    let mut child = start(home, words, &["--out", out]);
+    while !has_checkpoint(&run) {
+        assert!(child.try_wait().unwrap().is_none(), "{out} has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run
 }

@@ -1,6 +1,8 @@
-//! Links, leftovers, old folders and columns: one test for each.
+//! Signals, links, leftovers, old folders and columns: one test for each.
 
-use crate::runs::{files, fit, mnar, said, start, strays, table};
+use crate::runs::{files, fit, has_checkpoint, interrupt, mnar, said, start, strays, table};
+use nix::sys::signal::{Signal, kill as send};
+use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -57,7 +59,7 @@ fn a_run_does_not_write_through_links() {
     let run = home.path().join("run");
     interrupted(home.path());
     for (link, target) in
-        [("report.json", "../x"), ("model", "../target"), ("events", "../target"), ("predictions.csv", "../x")]
+        [("report.json", "../x"), ("model", "../target"), ("baseline", "../target"), ("predictions.csv", "../x")]
     {
         symlink(target, run.join(link)).unwrap();
         refused(&fit(home.path(), &LONG, &["--out", "run", "--resume"]), "is a link");
@@ -70,15 +72,32 @@ fn a_run_does_not_write_through_links() {
 const LONG: [&str; 9] =
     ["t.csv", "--label", "diagnosis", "--epochs", "5000", "--replicates", "0", "--permutations=9", "--quiet"];
 
-/// Starts a run and kills it while it trains.
+/// A run that was killed while it trained.
 fn interrupted(home: &Path) {
-    let mut child = start(home, &LONG, &["--out", "run"]);
-    while !home.join("run/checkpoints/debiased.checkpoint").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run has ended");
-        std::thread::sleep(Duration::from_millis(10));
+    interrupt(home, &LONG, "run");
+}
+
+/// A scheduler that sends SIGTERM gets a run that can be resumed, at once and with nothing half-written.
+#[test]
+fn sigterm_is_ctrl_c() {
+    let home = home();
+    let run = home.path().join("run");
+    for (more, signal, code) in
+        [(&["--out", "run"][..], Signal::SIGTERM, 143), (&["--out", "run", "--resume"], Signal::SIGINT, 130)]
+    {
+        let mut child = start(home.path(), &LONG, more);
+        while !has_checkpoint(&run) || !run.join(".mnar-lock").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the run has ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The lock is taken before the data are read; the handler was there before.
+        send(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains("--resume"), "{}", said(&output));
+        let hidden = files(&run).into_iter().filter(|name| name.contains(".mnar-"));
+        assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 /// What a kill before the start leaves is not in the way of anything.
