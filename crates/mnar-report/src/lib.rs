@@ -32,6 +32,7 @@
 //! The feature `schema` adds `Report::json_schema`; the schema of the current layout is `schema/report.v2.json`.
 
 mod error;
+mod evaluation;
 mod figure;
 mod figures;
 mod findings;
@@ -46,6 +47,7 @@ mod v1;
 mod words;
 
 pub use error::ReportError;
+pub use evaluation::evaluate_text;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 pub use findings::{estimate_text, test_text};
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};

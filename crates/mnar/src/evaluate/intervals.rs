@@ -27,14 +27,65 @@ pub(super) struct Support {
 /// missed, no replicate misses one.
 const FEW: f64 = 5.0;
 
+/// Up to so many products are summed for the degrees of freedom of all intervals; larger tables have plenty of them.
+const AFFORDABLE: usize = 1_000_000_000;
+/// Fewer degrees of freedom than this say nothing anymore.
+const FEWEST_FREEDOM: f64 = 4.0;
+
+/// The weights of the labelled rows in every replicate, from which one can tell how many rows an interval really rests on.
+pub(super) struct Influences<'a> {
+    weights: Vec<&'a [f64]>,
+}
+
+impl<'a> Influences<'a> {
+    /// For so many metrics; without weights where that would take long.
+    pub(super) fn new(weights: impl Iterator<Item = &'a [f64]>, metrics: usize) -> Self {
+        let weights: Vec<&[f64]> = weights.collect();
+        let rows = weights.first().map_or(0, |weights| weights.len());
+        let affordable = rows.saturating_mul(weights.len()).saturating_mul(metrics) <= AFFORDABLE;
+        Self { weights: if affordable { weights } else { Vec::new() } }
+    }
+
+    /// Degrees of freedom of the replicates' spread. Rows that are rarely labelled weigh so much that a handful of them can make
+    /// up most of the variance, which is then not well known: by Satterthwaite's formula it has 2 (Σu²)²/Σu⁴ degrees of
+    /// freedom. The influence u of a row is the covariance of its weight with the replicates, known up to a noise of variance
+    /// σ²/B, which is taken out of Σu⁴.
+    fn freedom(&self, replicates: &[f64]) -> f64 {
+        let count = replicates.len() as f64;
+        let (mean, sd) = mean_and_sd(replicates);
+        let variance = sd * sd;
+        let usable = self.weights.len() == replicates.len() && variance > 0.0;
+        if !usable {
+            return count - 1.0;
+        }
+        let rows = self.weights[0].len();
+        let mut influence = vec![0.0; rows];
+        for (weights, value) in self.weights.iter().zip(replicates) {
+            let off = (value - mean) / count;
+            influence.iter_mut().zip(*weights).for_each(|(u, weight)| *u += (weight - 1.0) * off);
+        }
+        let noise = variance / count;
+        let moment = |power: i32| influence.iter().map(|u| u.powi(power)).sum::<f64>();
+        let fourth = (moment(4) - 6.0 * noise * moment(2) + 3.0 * rows as f64 * noise * noise).max(0.0);
+        let inverse = fourth / (2.0 * variance * variance) + 1.0 / (count - 1.0);
+        (1.0 / inverse).clamp(FEWEST_FREEDOM.min(count - 1.0), count - 1.0)
+    }
+}
+
 /// The interval around `estimate`, from replicates of which those that are undefined are left out.
-pub(super) fn interval(estimate: f64, replicates: &[f64], scale: Scale, support: Support) -> Option<(f64, f64)> {
+pub(super) fn interval(
+    estimate: f64,
+    replicates: &[f64],
+    scale: Scale,
+    support: Support,
+    influences: &Influences<'_>,
+) -> Option<(f64, f64)> {
     let defined: Vec<f64> = replicates.iter().copied().filter(|value| value.is_finite()).collect();
     if !estimate.is_finite() || defined.len() < 2 || defined.len() * 2 < replicates.len() {
         return None;
     }
     let sd = mean_and_sd(&defined).1;
-    let t = t_quantile(CONFIDENCE, defined.len() - 1);
+    let t = t_quantile(CONFIDENCE, influences.freedom(&defined) as usize);
     let interval = match scale {
         Scale::Share => wilson(estimate, sd, t, support),
         Scale::Positive if estimate > 0.0 => {
@@ -48,8 +99,13 @@ pub(super) fn interval(estimate: f64, replicates: &[f64], scale: Scale, support:
 }
 
 /// The interval of a difference.
-pub(super) fn difference(estimate: f64, replicates: &[f64], bounded: bool) -> Option<(f64, f64)> {
-    let (low, high) = interval(estimate, replicates, Scale::Free, Support::default())?;
+pub(super) fn difference(
+    estimate: f64,
+    replicates: &[f64],
+    bounded: bool,
+    influences: &Influences<'_>,
+) -> Option<(f64, f64)> {
+    let (low, high) = interval(estimate, replicates, Scale::Free, Support::default(), influences)?;
     Some(if bounded { (low.max(-1.0), high.min(1.0)) } else { (low, high) })
 }
 
@@ -80,6 +136,9 @@ mod tests {
     fn intervals_stay_inside_and_contain_the_estimate() {
         let replicates: Vec<f64> = (0..100).map(|i| 0.98 + 0.0004 * f64::from(i)).collect();
         let enough = Support { hits: 980.0, of: 1000.0 };
+        let interval = |estimate: f64, replicates: &[f64], scale: Scale, support: Support| {
+            super::interval(estimate, replicates, scale, support, &Influences { weights: Vec::new() })
+        };
         let (low, high) = interval(0.999, &replicates, Scale::Share, enough).unwrap();
         assert!(low < 0.999 && 0.999 < high && high <= 1.0 && low > 0.9, "{low} {high}");
         // All 20 labelled rows were right: the rule of three says up to 3/20 may be wrong.
@@ -89,6 +148,21 @@ mod tests {
         assert_eq!(interval(0.5, &[f64::NAN; 10], Scale::Share, enough), None);
         let (low, high) = interval(0.01, &replicates, Scale::Positive, enough).unwrap();
         assert!(low > 0.0 && high > 0.01);
+    }
+
+    #[test]
+    fn a_spread_that_rests_on_two_rows_has_few_degrees_of_freedom() {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, Exp1};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let weights: Vec<Vec<f64>> = (0..200).map(|_| Exp1.sample_iter(&mut rng).take(300).collect()).collect();
+        let freedom = |influence: &dyn Fn(usize) -> f64| {
+            let replicates: Vec<f64> =
+                weights.iter().map(|w| w.iter().enumerate().map(|(i, w)| influence(i) * (w - 1.0)).sum()).collect();
+            Influences::new(weights.iter().map(Vec::as_slice), 1).freedom(&replicates)
+        };
+        assert!(freedom(&|i| if i % 2 == 0 { 1.0 } else { -1.0 }) > 60.0);
+        assert!(freedom(&|i| if i < 2 { 1.0 } else { 0.01 }) < 8.0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::catalogue::{Key, MetricName, Prepped, Sheet};
 use super::expected::{ExpectedLabels, Population};
-use super::intervals::{Scale, difference, interval};
+use super::intervals::{Influences, Scale, difference, interval};
 use super::ranking::Order;
 use super::result::{CalibrationBin, ConfusionMatrix, Curves, Difference, Evaluation, Metric};
 use super::{EvaluateSettings, Model};
@@ -26,6 +26,8 @@ const AFFORDABLE: usize = 400_000_000;
 const LARGEST: usize = 50_000_000;
 const MOST_REPLICATES: usize = 200;
 const FEWEST_REPLICATES: usize = 20;
+/// With more labelled rows none of them decides an interval by itself.
+const MOST_INFLUENCES: usize = 20_000;
 /// Points of a ROC curve.
 const CURVE_POINTS: usize = 101;
 
@@ -42,6 +44,8 @@ struct Cell {
 /// What a replicate gives.
 struct Draw {
     values: Vec<f64>,
+    /// Of the labelled rows.
+    weights: Vec<f64>,
     phi: Option<(Phi, ClassShares)>,
 }
 
@@ -112,15 +116,20 @@ impl EvaluateSettings {
             draws = Some(bootstrap.draw(labels.len(), progress, |weights, replicate| {
                 let (expected, phi) = source.at(Some(weights), Some(replicate))?;
                 let sheets = table.sheets(&|population| expected.of(population, Some(weights)), Some(&corrected));
-                Ok(Draw { values: sheets.into_iter().flat_map(|sheet| sheet.values).collect(), phi })
+                let values = sheets.into_iter().flat_map(|sheet| sheet.values).collect();
+                let weights = labels.labelled().take(MOST_INFLUENCES).map(|(row, _)| weights[row]).collect();
+                Ok(Draw { values, weights, phi })
             })?);
         }
         let failed = draws.as_ref().map_or(0, |draws| draws.failed);
         let draws: Vec<Draw> = draws.map_or_else(Vec::new, |draws| draws.values);
         let replicates = |at: usize| draws.iter().map(|draw| draw.values[at]).collect::<Vec<f64>>();
+        let numbers = draws.first().map_or(0, |draw| draw.values.len());
+        let known = labels.n_labelled() <= MOST_INFLUENCES;
+        let influences = Influences::new(draws.iter().filter(|_| known).map(|draw| draw.weights.as_slice()), numbers);
 
         let mut warnings = findings.warnings.clone();
-        let (metrics, outside) = table.metrics(labels.names(), &naive, &corrected, &replicates);
+        let (metrics, outside) = table.metrics(labels.names(), &naive, &corrected, &replicates, &influences);
         warnings.extend(outside);
         if count == 0 {
             warnings.push("there are no intervals; ask for replicates to have some".to_owned());
@@ -140,7 +149,7 @@ impl EvaluateSettings {
             cautions: cautions(&findings),
             models: models.iter().map(|model| model.name.to_owned()).collect(),
             metrics,
-            differences: table.differences(labels.names(), &naive, &corrected, &replicates),
+            differences: table.differences(labels.names(), &naive, &corrected, &replicates, &influences),
             confusion: table.confusion(&naive, &corrected),
             curves: if self.curves { table.curves(&expected) } else { Vec::new() },
             by: settings.by.clone(),
@@ -278,6 +287,7 @@ impl<'a> Layout<'a> {
         naive: &[Sheet],
         corrected: &[Sheet],
         replicates: &dyn Fn(usize) -> Vec<f64>,
+        influences: &Influences<'_>,
     ) -> (Vec<Metric>, Option<String>) {
         let (mut metrics, mut outside, mut at) = (Vec::new(), 0, 0);
         for (sheet, place) in self.places().into_iter().enumerate() {
@@ -296,7 +306,7 @@ impl<'a> Layout<'a> {
                     population: place.population,
                     naive: defined(naive[sheet].values[j]),
                     corrected: defined(inside),
-                    ci95: interval(inside, &replicates(at), scale, support),
+                    ci95: interval(inside, &replicates(at), scale, support, influences),
                 });
                 at += 1;
             }
@@ -315,6 +325,7 @@ impl<'a> Layout<'a> {
         naive: &[Sheet],
         corrected: &[Sheet],
         replicates: &dyn Fn(usize) -> Vec<f64>,
+        influences: &Influences<'_>,
     ) -> Vec<Difference> {
         let places = self.places();
         let starts: Vec<usize> = corrected
@@ -354,7 +365,7 @@ impl<'a> Layout<'a> {
                     than: self.models[0].name.to_owned(),
                     naive: defined(minus(naive)),
                     corrected: defined(minus(corrected)),
-                    ci95: difference(minus(corrected), &draws, bounded),
+                    ci95: difference(minus(corrected), &draws, bounded, influences),
                 });
             }
         }
