@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::args::{EvaluateArgs, Format};
 use crate::input::{Input, Loading};
-use crate::interrupt::stop_on_ctrl_c;
+use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use anyhow::{Context as _, Result, bail};
@@ -23,11 +23,14 @@ pub(crate) fn run(args: EvaluateArgs) -> Result<Outcome> {
     if args.table.features.is_some() && !args.model.is_empty() {
         bail!("--model names columns of a table of predictions, and --features says that the table holds features");
     }
-    let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
+    let stop = Stop::on_signals()?;
+    let terminal = Terminal::new(args.table.quiet, stop.flag());
     let found = evaluate(&args, &terminal);
     terminal.clear();
     let found = match found {
-        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => return Ok(Outcome::Interrupted),
+        Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
+            return Ok(Outcome::Interrupted(stop.code()));
+        }
         found => found?,
     };
     match args.table.format {
