@@ -148,7 +148,7 @@ impl Report {
         let more = order.len().saturating_sub(SHOWN);
         order.truncate(SHOWN);
         html! {
-            h3 { "Estimated share of each class among all rows" }
+            h3 { @if found.positive.is_some() { "Share of each class among all rows, as given" } @else { "Estimated share of each class among all rows" } }
             @if in_doubt(found) { p.doubtful { (DOUBTFUL) } }
             dl.numbers {
                 @for k in order {

@@ -67,6 +67,16 @@ fn misfit(check: &SelfMaskingCheck) -> String {
     format!("unlabelled rows look {harder} to classify than labelled rows of the same classes")
 }
 
+/// What to do where only one class is ever labelled.
+fn steps_with_given_share(class: &str) -> Vec<String> {
+    vec![
+        format!("Check where the share of `{class}` comes from: every number here rests on it."),
+        format!("Ask whether all rows of `{class}` had the same chance of a label, severe and mild ones alike."),
+        "Have a random sample of the rows labelled, whatever their class, and name it as an audit: it replaces both assumptions."
+            .to_owned(),
+    ]
+}
+
 /// How far a reader can rely on something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -164,6 +174,9 @@ impl Report {
 
     /// What to do next.
     pub fn next_steps(&self) -> Vec<String> {
+        if let Some(bound) = &self.findings.positive {
+            return steps_with_given_share(&bound.class);
+        }
         match &self.findings.verdict {
             Some(verdict) => self.steps_after(verdict.kind),
             None => self.steps_after_test(),
@@ -175,6 +188,12 @@ impl Report {
         let found = &self.findings;
         if self.nothing_missing() {
             return String::new();
+        }
+        if let Some(bound) = &found.positive {
+            return format!(
+                "Only rows of the class `{}` are ever labelled. P(labelled | class) is the share of labelled rows divided by the share of the class, which was given; its interval is Wilson's, with that share taken as exact. p(class | x) is P(labelled | x), from a calibrated classifier that was trained on all rows, divided by P(labelled | class), under the assumption that all rows of the class have the same chance of a label. From {} rows, {} of them labelled.",
+                bound.class, bound.n, bound.n_labelled
+            );
         }
         let given = found.labelling.as_ref().map_or_else(String::new, |of| quoted(of.given.iter().map(String::as_str)));
         let depends = if given.is_empty() { "the class".to_owned() } else { format!("the class and {given}") };
