@@ -105,7 +105,7 @@ impl Checked {
     fn evidence(&self) -> Result<Evidence<'_>, mnar::Error> {
         let evidence = Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan);
         let evidence = evidence.with_covariates(&self.covariates)?;
-        Ok(Evidence { audit: self.audit.as_ref(), ..evidence })
+        Ok(evidence.with_audit(&self.audit))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::args::TableArgs;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
-use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
+use mnar::{Covariates, Labels, Posteriors, Progress, RareClass, Rows as _};
 use mnar_data::{Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
@@ -18,6 +18,8 @@ pub(crate) enum Input {
 /// A table in memory.
 pub(crate) struct Table {
     pub(crate) labels: Labels,
+    /// Classes with too few labels to be cross-fitted.
+    rare: Vec<RareClass>,
     folds: Option<Vec<u32>>,
     rows: Rows,
     /// Columns that labelling may depend on.
@@ -72,15 +74,37 @@ impl Table {
         let encoder = TableEncoder::fit(table)?;
         let encoded = encoder.encode(table)?;
         let rows = Rows::Features { encoder, encoded };
-        let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
-        let (labels, audit) = split_audit(args, labels)?;
-        Ok(Self { labels, folds, rows, covariates: table.covariates()?, audit, notes: dataset.notes.clone() })
+        let (labels, audit, rare) = match one_class(&dataset.labels) {
+            true => (dataset.labels.clone(), None, Vec::new()),
+            false => {
+                let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
+                let (labels, audit) = split_audit(args, labels)?;
+                let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
+                (labels, audit, rare)
+            }
+        };
+        Ok(Self { labels, rare, folds, rows, covariates: table.covariates()?, audit, notes: dataset.notes.clone() })
+    }
+
+    /// The features, if only one class is ever labelled.
+    pub(crate) fn positive_unlabelled(&self) -> Option<EncodedTable<'_>> {
+        match &self.rows {
+            Rows::Features { encoder, encoded } if one_class(&self.labels) => {
+                Some(EncodedTable { encoder, x: encoded.view() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells what the reader decided about the file.
+    pub(crate) fn tell_notes(&self, progress: &dyn Progress) {
+        self.notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
     }
 
     /// The classifiers of a table of features, which [`Table::evidence`] cross-fits.
     pub(crate) fn models(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Option<(TableModels, FoldPlan)>> {
         let Rows::Features { encoder, encoded } = &self.rows else { return Ok(None) };
-        self.notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
+        self.tell_notes(progress);
         let plan = match &self.folds {
             Some(folds) => FoldPlan::given(folds.clone()),
             None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
@@ -109,11 +133,14 @@ impl Table {
             (Rows::Features { .. }, None) => bail!("the classifiers of the features are missing"),
         };
         let evidence = evidence.with_covariates(&self.covariates)?;
-        Ok(match &self.audit {
-            Some(audit) => evidence.with_audit(audit),
-            None => evidence,
-        })
+        let evidence = evidence.with_notes(self.rare.iter().map(RareClass::to_string));
+        Ok(evidence.with_audit(&self.audit))
     }
+}
+
+/// Whether only one class is ever labelled.
+fn one_class(labels: &Labels) -> bool {
+    labels.n_classes() == 1 && labels.n_unlabelled() > 0
 }
 
 /// The columns that were asked for by name, each once.
@@ -151,6 +178,9 @@ pub(crate) enum Loading {
 impl Input {
     /// `by` is a column that groups the rows.
     pub(crate) fn read(args: &TableArgs, by: Option<&String>, loading: Loading) -> Result<Self> {
+        if mnar_run::is_changed(&args.table) && !args.quiet {
+            eprintln!("note: {} is not as the run wrote it", args.table.display());
+        }
         if let Some(features) = &args.features {
             return Ok(Input::Table(Box::new(Table::of_features(args, features, by)?)));
         }
@@ -182,6 +212,7 @@ impl Input {
             names => mnar_data::read_columns(&args.table, &names, &args.missing)?.covariates()?,
         };
         let (labels, audit) = split_audit(args, table.labels)?;
-        Ok(Input::Table(Box::new(Table { labels, folds: None, rows, covariates, audit, notes: Vec::new() })))
+        let (rare, folds, notes) = (Vec::new(), None, Vec::new());
+        Ok(Input::Table(Box::new(Table { labels, rare, folds, rows, covariates, audit, notes })))
     }
 }

@@ -376,6 +376,77 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &["predict", "nowhere", "clinic.csv", "-o", "p.csv"], "does not exist, so there is no run in it");
 }
 
+/// A class with one label does not stop what can be said about the others.
+#[test]
+fn a_class_with_one_label_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let text = clinic(400, 5) + "51.0,0.1,north,1,unclear\n";
+    std::fs::write(path.join("t.csv"), text).unwrap();
+    let says = "the class `unclear` is set aside: it has 1 label";
+    let features = ["--features", "age,marker,ward", "--label", "diagnosis", "--quiet"];
+    for command in ["test", "estimate"] {
+        let run = mnar(path).args([command, "t.csv"]).args(features).assert().success();
+        let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+        assert!(text.contains(says), "{command}: {text}");
+    }
+    mnar(path).args(["fit", "t.csv", "--label", "diagnosis", "--out", "run"]).args(QUICK).assert().success();
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(path.join("run/report.json")).unwrap()).unwrap();
+    assert_eq!(report["classes"], serde_json::json!(["healthy", "sick"]));
+    let warnings = report["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().starts_with(says)), "{warnings:?}");
+    let predictions = std::fs::read_to_string(path.join("run/predictions.csv")).unwrap();
+    assert_eq!(predictions.lines().count(), 402);
+    let run = mnar(path).args(["inspect", "t.csv", "--label", "diagnosis"]).assert().success();
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    assert!(text.contains(says), "{text}");
+}
+
+/// Where only one class is ever labelled, there are bounds; with its share, phi, weights, a model and predictions.
+#[test]
+fn positive_unlabelled_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("t.csv"), clinic(2000, 8).replace(",healthy\n", ",\n")).unwrap();
+    let estimate = ["estimate", "t.csv", "--label", "diagnosis", "--features", "age,marker,ward", "--quiet"];
+    let json = |more: &[&str]| -> serde_json::Value {
+        let run = mnar(path).args(estimate).args(["--format", "json"]).args(more).assert().success();
+        serde_json::from_slice(&run.get_output().stdout).unwrap()
+    };
+    // The truth: 30% are sick, and 60% of them are labelled.
+    let bound = json(&[]);
+    let (phi, share) = (bound["phi_at_least"].as_f64().unwrap(), bound["share_at_most"].as_f64().unwrap());
+    assert!(phi > 0.4 && phi < 0.6 && share > 0.3 && share < 0.45, "{bound}");
+    let found = json(&["--shares", "sick=0.3", "--weights", "w.csv"]);
+    assert!((found["phi"][0].as_f64().unwrap() - 0.6).abs() < 0.05, "{found}");
+    assert_eq!(found["classes"], serde_json::json!(["sick", "not sick"]));
+    let weights = std::fs::read_to_string(path.join("w.csv")).unwrap();
+    assert_eq!(weights.lines().count(), 2001);
+    let contradicted = json(&["--shares", "sick=0.6"]);
+    assert_eq!(contradicted["verdict"]["kind"], "unclear", "{contradicted}");
+    refused(path, &[&estimate[..], &["--shares", "sick=0.1"]].concat(), "of all rows carry its label");
+    refused(path, &["test", "t.csv", "--label", "diagnosis", "--features", "age,marker"], "there is nothing to test");
+    let fit = ["fit", "t.csv", "--label", "diagnosis", "--out", "run", "--quiet"];
+    refused(path, &fit, "a model needs the share of `sick`");
+    assert!(!path.join("run").exists());
+    mnar(path).args(fit).args(["--shares", "sick=0.3"]).assert().success();
+    mnar(path).args(["report", "run"]).assert().success();
+    std::fs::write(path.join("new.csv"), clinic(500, 9)).unwrap();
+    mnar(path).args(["predict", "run", "new.csv", "-o", "p.csv"]).assert().success();
+    let predictions = std::fs::read_to_string(path.join("p.csv")).unwrap();
+    assert!(predictions.starts_with("predicted,confidence,p_sick,p_not sick,u_sick,u_not sick\n"), "{predictions}");
+    // Healthy rows are told from sick ones although none was ever labelled.
+    let labels = clinic(500, 9);
+    let both = labels.lines().skip(1).zip(predictions.lines().skip(1));
+    let known: Vec<bool> = both
+        .filter(|(row, _)| !row.ends_with(','))
+        .map(|(row, predicted)| predicted.starts_with("sick,") == row.ends_with(",sick"))
+        .collect();
+    let right = known.iter().filter(|right| **right).count() as f64 / known.len() as f64;
+    assert!(right > 0.9, "{right} of {}", known.len());
+}
+
 /// Labels that are all there, or are numbers, or truth values, are labels like others.
 #[test]
 fn labels_of_any_kind() {

@@ -6,6 +6,7 @@ use crate::labelling::{
 use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
 use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings, TriedClassifier};
+use mnar::positive::PositiveBound;
 use mnar::test::TestResult;
 
 /// An estimate as text: the verdict, a table of the classes that fits 80 columns, how the estimate was made, what is known
@@ -133,6 +134,19 @@ fn intervals(found: &Findings) -> String {
 }
 
 /// Which class is labelled most and which least, and whether the intervals tell them apart.
+/// What positive-unlabelled data say without the share of the class.
+pub fn bound_text(bound: &PositiveBound, tried: &[TriedClassifier]) -> String {
+    let mut out = format!("{}\n\n", printable(&bound.sentence()));
+    out.push_str(&format!(
+        "  rows         {} ({} labelled)\n  the bound    of the {} rows that look most like labelled ones, {} are labelled\n",
+        bound.n, bound.n_labelled, bound.rows, bound.labelled
+    ));
+    if let Some(line) = tried_line(tried) {
+        out.push_str(&format!("  classifier   {line}\n"));
+    }
+    out
+}
+
 fn sentence(found: &Findings) -> String {
     let Some(((most, least), contrast)) = most_and_least(&found.phi).zip(contrast(&found.about.classes, &found.phi))
     else {

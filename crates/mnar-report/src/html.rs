@@ -106,6 +106,13 @@ impl Report {
                                 dt { "accuracy, " (name) }
                                 dd {
                                     (number(held_out.accuracy, share_text(held_out.accuracy), &format!("{path}.held_out.accuracy")))
+                                    @if let Some((low, high)) = held_out.accuracy_ci95 {
+                                        " ("
+                                        (number(low, share_text(low), &format!("{path}.held_out.accuracy_ci95.0")))
+                                        " to "
+                                        (number(high, share_text(high), &format!("{path}.held_out.accuracy_ci95.1")))
+                                        ")"
+                                    }
                                     " on " (number(held_out.rows as f64, held_out.rows.to_string(), &format!("{path}.held_out.rows"))) " rows"
                                 }
                             }
@@ -113,6 +120,7 @@ impl Report {
                     }
                 }
                 @if let Some(parts) = self.training.as_ref().and_then(Training::parts) { p { "The debiased model is " (parts) "." } }
+                @if let Some(sentence) = self.training.as_ref().and_then(|training| training.own_phi(&self.findings)) { p { (sentence) } }
                 @if let Some(verdict) = &self.findings.verdict {
                     h3 { "What was checked" }
                     ul { @for sentence in &verdict.checked { li { (ticked(sentence)) } } }

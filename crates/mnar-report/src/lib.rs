@@ -48,7 +48,7 @@ mod words;
 
 pub use error::ReportError;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
-pub use findings::{estimate_text, test_text};
+pub use findings::{bound_text, estimate_text, test_text};
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
 pub use table::{TextTable, cut, interval, number, p_value, printable};
 pub use words::{Level, Light};

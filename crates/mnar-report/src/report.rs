@@ -1,5 +1,6 @@
 //! What a run found: one value, from which the text, the JSON and the page are made.
 
+use crate::table::number;
 use base64::Engine as _;
 use mnar::analysis::{Findings, TestDecision};
 use mnar::progress::EpochRecord;
@@ -181,6 +182,18 @@ impl Training {
     }
 
     /// What the debiased model is made of, where trees are a part of it.
+    /// phi of the model by class, if it is another one than that of the findings.
+    pub(crate) fn own_phi(&self, findings: &Findings) -> Option<String> {
+        const SHOWN: usize = 6;
+        if self.phi == findings.phi || findings.row_phi.is_some() || findings.mechanism.is_some() {
+            return None;
+        }
+        let classes = findings.about.classes.iter().zip(self.phi.iter());
+        let shown: Vec<String> = classes.take(SHOWN).map(|(class, phi)| format!("{class} {}", number(*phi))).collect();
+        let more = if self.phi.len() > SHOWN { ", ..." } else { "" };
+        Some(format!("The model was trained with phi of its own: {}{more}.", shown.join(", ")))
+    }
+
     pub(crate) fn parts(&self) -> Option<String> {
         let percent = 100.0 * self.trees_weight?;
         Some(match percent {
@@ -275,14 +288,17 @@ pub struct HeldOut {
     pub rows: usize,
     /// Estimated accuracy in the population.
     pub accuracy: f64,
+    /// Its 95% interval; older reports have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_ci95: Option<(f64, f64)>,
     /// Estimated log-loss in the population.
     pub log_loss: f64,
 }
 
 impl HeldOut {
-    /// Scores of so many rows.
-    pub fn new(rows: usize, accuracy: f64, log_loss: f64) -> Self {
-        Self { rows, accuracy, log_loss }
+    /// Scores of so many rows, and the interval of their accuracy.
+    pub fn new(rows: usize, accuracy: f64, accuracy_ci95: (f64, f64), log_loss: f64) -> Self {
+        Self { rows, accuracy, accuracy_ci95: Some(accuracy_ci95), log_loss }
     }
 }
 

@@ -100,7 +100,7 @@ fn shorten(text: &str, width: usize) -> String {
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         "-".to_owned()
-    } else if value != 0.0 && value.abs() < 0.001 {
+    } else if value.abs() > f64::MIN_POSITIVE && value.abs() < 0.001 {
         format!("{value:.1e}")
     } else {
         format!("{value:.4}")

@@ -3,7 +3,7 @@
 use crate::labelling::{DOUBTFUL, checked_text, columns_text, in_doubt};
 use crate::report::Report;
 use crate::table::{TextTable, interval, number, printable, printable_lines};
-use crate::words::self_masking_line;
+use crate::words::{percents, self_masking_line};
 
 impl Report {
     /// The verdict, a table of the classes, what is known of columns, the models, the warnings, and what was checked. Tables
@@ -69,11 +69,19 @@ impl Report {
         } else {
             format!("\nOn {} held-out labelled rows, weighted by 1/phi to stand for the population:\n", first.rows)
         };
-        let mut table = TextTable::new(&["model", "accuracy", "log-loss"]);
+        let mut table = TextTable::new(&["model", "accuracy", "95% interval", "log-loss"]);
         for (name, scores) in scored {
-            table.row(vec![name.into(), format!("{:.2}%", 100.0 * scores.accuracy), format!("{:.4}", scores.log_loss)]);
+            table.row(vec![
+                name.into(),
+                format!("{:.2}%", 100.0 * scores.accuracy),
+                scores.accuracy_ci95.map_or("-".to_owned(), percents),
+                format!("{:.4}", scores.log_loss),
+            ]);
         }
         out.push_str(&table.render());
+        if let Some(sentence) = training.own_phi(&self.findings) {
+            out.push_str(&format!("{sentence}\n"));
+        }
         if let Some(parts) = training.parts() {
             out.push_str(&format!("The debiased model is {parts}.\n"));
         }

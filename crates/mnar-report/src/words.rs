@@ -46,6 +46,11 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}%", (share * 1e6).round() / 1e4)
 }
 
+/// An interval of a share, in percent.
+pub(crate) fn percents((low, high): (f64, f64)) -> String {
+    format!("{:.1}% to {:.1}%", 100.0 * low, 100.0 * high)
+}
+
 /// The self-masking check in one line.
 pub(crate) fn self_masking_line(check: &SelfMaskingCheck) -> String {
     let p = p_value(check.p_value);
@@ -152,6 +157,7 @@ impl Report {
             IntervalKind::Bootstrap | IntervalKind::Profile | IntervalKind::Information => {
                 "The intervals take the classifier as given and are too short if it was learnt from few labels."
             }
+            IntervalKind::Count => "The intervals take the share that was given as exact.",
             _ => "",
         }
     }

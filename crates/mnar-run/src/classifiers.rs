@@ -3,12 +3,14 @@
 use crate::beside::Candidate;
 use clap::ValueEnum;
 use mnar::analysis::{Evidence, Features};
-use mnar::classify::{BoostedTrees, Classifier as _, SoftmaxRegression, Training};
+use mnar::classify::{
+    BoostedTrees, Classifier as _, Fitted as _, FittedSoftmax, FittedTrees, SoftmaxRegression, Training,
+};
 use mnar::crossfit::FoldPlan;
 use mnar::progress::Progress;
 use mnar::{Class, Labels};
 use mnar_data::TableEncoder;
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
 /// The classifier of a table.
@@ -130,6 +132,83 @@ impl TableModels {
             out_of_fold: evidence.posteriors.as_ref().clone(),
         });
         Ok((Evidence::best(softmax.into_iter().chain(by_trees).collect())?, candidate))
+    }
+}
+
+impl TableModels {
+    /// The classifier behind the evidence, trained on all rows that have a label.
+    pub(crate) fn trained(
+        &self,
+        evidence: &Evidence<'_>,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<SavedClassifier, mnar::Error> {
+        let labels = evidence.labels;
+        let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
+        let training = Training { rows: &rows, classes: &classes, n_classes: labels.n_classes(), weights: None };
+        let is_of = |trees: &&Trees| evidence.features.is_some_and(|features| std::ptr::eq(features.x, &trees.columns));
+        if let Some(trees) = self.trees.as_ref().filter(is_of) {
+            return Ok(SavedClassifier::Trees(trees.settings.train(&trees.columns, &training, seed, progress)?));
+        }
+        let softmax = self.softmax.unwrap_or_default();
+        let x = self.encoded.select(Axis(0), &rows);
+        let fitted = softmax.fit(x.view(), &classes, labels.n_classes(), None)?;
+        let weights = fitted.weights.rows().into_iter().map(|row| row.to_vec()).collect();
+        Ok(SavedClassifier::Softmax { weights, intercepts: fitted.intercepts.to_vec() })
+    }
+}
+
+/// A classifier of a table that can be written to a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SavedClassifier {
+    /// Softmax regression: one line of weights per encoded column, one entry per class.
+    Softmax { weights: Vec<Vec<f64>>, intercepts: Vec<f64> },
+    /// Boosted trees.
+    Trees(FittedTrees),
+}
+
+impl SavedClassifier {
+    /// Checks that a classifier that was read from a file tells two classes apart from rows of this encoder.
+    pub(crate) fn check(&self, encoder: &TableEncoder) -> Result<(), &'static str> {
+        let fits = match self {
+            Self::Trees(trees) => (trees.n_classes(), trees.n_columns()) == (2, encoder.columns().len()),
+            Self::Softmax { weights, intercepts } => {
+                let finite = weights.iter().flatten().chain(intercepts).all(|weight| weight.abs() < 1e100);
+                let two = intercepts.len() == 2 && weights.iter().all(|line| line.len() == 2);
+                finite && two && weights.len() == encoder.width()
+            }
+        };
+        if fits { Ok(()) } else { Err("the classifier does not go with the columns, or with two classes") }
+    }
+
+    /// p(y|x) of every row.
+    pub(crate) fn predict_proba(&self, table: EncodedTable<'_>) -> Result<Array2<f64>, mnar::Error> {
+        let rows: Vec<usize> = (0..table.x.nrows()).collect();
+        match self {
+            Self::Trees(trees) => trees.predict_proba(&table.encoder.columns_of(table.x), &rows),
+            Self::Softmax { weights, intercepts } => {
+                let (found, expected) = (table.x.ncols(), weights.len());
+                if found != expected {
+                    return Err(mnar::Error::ColumnCountMismatch { found, expected });
+                }
+                if weights.iter().any(|line| line.len() != intercepts.len()) {
+                    return Err(mnar::Error::BrokenModel {
+                        what: "weights",
+                        why: "there is not one per column and class",
+                    });
+                }
+                let weights = Array2::from_shape_fn((expected, intercepts.len()), |(d, k)| weights[d][k]);
+                let fitted = FittedSoftmax {
+                    weights,
+                    intercepts: intercepts.clone().into(),
+                    converged: true,
+                    iterations: 0,
+                    objective: f64::NAN,
+                };
+                fitted.predict_proba(&table.x.mapv(f64::from), &rows)
+            }
+        }
     }
 }
 

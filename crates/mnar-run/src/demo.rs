@@ -3,9 +3,10 @@
 use crate::error::RunError;
 use crate::report::{Origin, uncertain_rows};
 use clap::ValueEnum;
-use mnar::analysis::{EstimateSettings, Evidence, Features, TestSettings};
+use mnar::analysis::{CONFIDENCE, EstimateSettings, Evidence, Features, TestSettings};
 use mnar::classify::{SoftmaxRegression, Standardise};
 use mnar::crossfit::FoldPlan;
+use mnar::interval::wilson;
 use mnar::risk::RiskWeights;
 use mnar::{Class, ClassShares, Labels, Phi, PosteriorKind, Posteriors, Progress};
 use mnar_data::{FullyLabelled, Inputs, samples};
@@ -152,7 +153,9 @@ impl Hidden<'_> {
             let of: Vec<usize> = hidden.iter().copied().filter(|&i| y[i].index() == k).collect();
             (!of.is_empty()).then(|| share(&of))
         });
-        let held_out = HeldOut::new(hidden.len(), share(&hidden), log_loss);
+        let accuracy = share(&hidden);
+        let interval = wilson(accuracy, hidden.len() as f64, CONFIDENCE);
+        let held_out = HeldOut::new(hidden.len(), accuracy, interval, log_loss);
         let model = Model::new(Ended::Finished, labels.n_classes()).with_held_out(held_out, by_class.collect());
         Ok((p, model))
     }

@@ -2,6 +2,7 @@
 
 use crate::fingerprint::Difference;
 use mnar::Remedy;
+use mnar::positive::PositiveBound;
 use std::path::{Path, PathBuf};
 
 /// What can go wrong in a run. Messages say what is wrong and where; [`RunError::remedies`] says which option would cure
@@ -80,6 +81,12 @@ pub enum RunError {
         what: String,
         /// How it could look.
         example: String,
+    },
+    /// Only one class is ever labelled, and its share is not known.
+    #[error("a model needs the share of `{}` among all rows. {}", bound.class, bound.sentence())]
+    ShareNeeded {
+        /// What the data say without it.
+        bound: Box<PositiveBound>,
     },
     /// Options that do not go together, or not with the data.
     #[error("{what}")]
@@ -229,6 +236,7 @@ impl RunError {
             Self::Data(error) => error.remedies(),
             Self::Train(error) => error.remedies(),
             Self::PerClass { option, example, .. } => vec![Remedy::set(option, example.clone())],
+            Self::ShareNeeded { bound } => vec![Remedy::set("shares", format!("{}=SHARE", bound.class))],
             Self::Options { remedies, .. } => remedies.clone(),
             Self::LeakedLabel { column, .. } => vec![Remedy::set("ignore", column.clone())],
             Self::Folder { state, .. } => match state {

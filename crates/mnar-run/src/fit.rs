@@ -8,16 +8,18 @@ use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
+use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
-use mnar::analysis::{Audit, Evidence, Features, Findings, TestDecision};
+use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, TestDecision};
 use mnar::classify::SoftmaxRegression;
 use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::interval::wilson;
 use mnar::progress::{Progress, Stage};
-use mnar::{Covariates, Labels, Phi, PosteriorKind};
-use mnar_data::{AtomicFile, Dataset, Inputs, Note, RowNames, Source, read_dataset, read_marks};
+use mnar::{Covariates, Labels, Phi, PosteriorKind, RareClass};
+use mnar_data::{Dataset, Inputs, Note, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
@@ -97,8 +99,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
             (labels, Some(audit))
         }
     };
+    if labels.n_classes() == 1 && labels.n_unlabelled() > 0 {
+        let data = PositiveData { encoding, inputs, labels, row_names, fingerprint };
+        return data.fit(request, folder, progress, start);
+    }
+    let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
     let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
     check_labels(&labels, &plan)?;
+    rare.iter().for_each(|rare| progress.warn(&rare.to_string()));
     check_row_names(row_names.as_ref(), labels.names())?;
     let covariates = plan.covariates(&inputs, &labels)?;
     folder.start(fingerprint, &plan.options)?;
@@ -111,15 +119,12 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         labels: &labels,
         covariates: &covariates,
         audit: audit.as_ref(),
+        notes: about_labels(&notes, &rare),
         plan: &plan,
         folder: &folder,
         device,
     };
-    let (mut findings, test, trees) = run.analyse(&recorder)?;
-    // Which labels are there is what everything rests on.
-    findings
-        .warnings
-        .extend(notes.iter().filter(|note| matches!(note, Note::MissingLabels { .. })).map(Note::to_string));
+    let (findings, test, trees) = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings, trees, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
@@ -159,6 +164,12 @@ fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress)
     Ok(encoding)
 }
 
+/// Which labels are there is what everything rests on: what was done about them belongs into the findings.
+fn about_labels(notes: &[Note], rare: &[RareClass]) -> Vec<String> {
+    let missing = notes.iter().filter(|note| matches!(note, Note::MissingLabels { .. })).map(Note::to_string);
+    missing.chain(rare.iter().map(RareClass::to_string)).collect()
+}
+
 /// Refuses labels that nothing can be estimated from, before any folder is made.
 fn check_labels(labels: &Labels, plan: &FitPlan) -> Result<(), RunError> {
     if labels.n_unlabelled() > 0 {
@@ -177,6 +188,8 @@ struct Run<'a> {
     covariates: &'a Covariates,
     /// Rows whose label was requested at random, which the labels do not have.
     audit: Option<&'a Audit>,
+    /// What readers should know about the labels.
+    notes: Vec<String>,
     plan: &'a FitPlan,
     folder: &'a RunFolder,
     device: Device,
@@ -251,7 +264,7 @@ impl Run<'_> {
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
         };
-        let evidence = Evidence { audit: self.audit, ..evidence };
+        let evidence = evidence.with_audit(self.audit).with_notes(self.notes.clone());
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let findings = self.plan.estimate().run(&evidence, progress)?;
@@ -387,8 +400,7 @@ impl Run<'_> {
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
         let report =
             Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
-        AtomicFile::write_text(&folder.page()?, &report.to_html()?)?;
-        folder.finish(&report.to_json()?)?;
+        folder.finish(&report)?;
         Ok(report)
     }
 
@@ -450,7 +462,11 @@ impl Run<'_> {
             let alone: Vec<(usize, f64)> = weights.iter().map(|&(y, _)| (y, f64::from(u8::from(y == k)))).collect();
             alone.iter().any(|(_, weight)| *weight > 0.0).then(|| weighted_scores(scores, &alone, 1.0).1)
         };
-        Some((HeldOut::new(rows.len(), accuracy, log_loss), (0..classes).map(accuracy_of).collect()))
+        let (sum, squares) =
+            weights.iter().fold((0.0, 0.0), |(sum, squares), (_, weight)| (sum + weight, squares + weight * weight));
+        // Kish's effective number of rows: weights that differ are worth fewer rows.
+        let interval = wilson(accuracy, sum * sum / squares, CONFIDENCE);
+        Some((HeldOut::new(rows.len(), accuracy, interval, log_loss), (0..classes).map(accuracy_of).collect()))
     }
 }
 

@@ -25,7 +25,7 @@ const CHECKPOINTS: &str = "checkpoints";
 /// The folders of the two models, and the files that one holds.
 pub(crate) const MODEL: &str = "model";
 pub(crate) const BASELINE: &str = "baseline";
-const MODEL_FILES: [&str; 3] = ["model.json", "weights.safetensors", "trees.json"];
+const MODEL_FILES: [&str; 4] = ["model.json", "weights.safetensors", "trees.json", "positive.json"];
 
 /// Where everything of a run is kept. While this exists, no other process can write there.
 #[derive(Debug)]
@@ -112,16 +112,18 @@ impl RunFolder {
         Ok(AtomicFile::write_text(&self.place(SETTINGS)?, &text)?)
     }
 
-    /// Ends the run: records what it wrote, then writes the report, which makes it a finished one.
-    pub(crate) fn finish(&self, report: &str) -> Result<(), RunError> {
+    /// Ends the run: writes its page, records what it wrote, and writes the report, which makes it a finished one.
+    pub(crate) fn finish(&self, report: &Report) -> Result<(), RunError> {
+        AtomicFile::write_text(&self.place(PAGE)?, &report.to_html()?)?;
+        let text = report.to_json()?;
         if let Some(mut manifest) = self.manifest.clone() {
             let of_models = [MODEL, BASELINE].into_iter().flat_map(model_files);
             let names: Vec<String> = [SETTINGS, PREDICTIONS].map(str::to_owned).into_iter().chain(of_models).collect();
             manifest.record_files(&self.path, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
-            manifest.record(REPORT, Checksum::of(report.as_bytes()));
+            manifest.record(REPORT, Checksum::of(text.as_bytes()));
             manifest.write(&self.path)?;
         }
-        AtomicFile::write_text(&self.place(REPORT)?, report)?;
+        AtomicFile::write_text(&self.place(REPORT)?, &text)?;
         remove_checkpoints(&self.path)
     }
 
@@ -140,11 +142,6 @@ impl RunFolder {
     /// The predictions for all rows of the data.
     pub(crate) fn predictions(&self) -> Result<PathBuf, RunError> {
         self.place(PREDICTIONS)
-    }
-
-    /// The report as a page.
-    pub(crate) fn page(&self) -> Result<PathBuf, RunError> {
-        self.place(PAGE)
     }
 
     /// The checkpoint of a stage.

@@ -4,7 +4,7 @@ use crate::error::RunError;
 use mnar::analysis::LabellingRate;
 use mnar::covariates::Group;
 use mnar::crossfit::FoldPlan;
-use mnar::{Covariates, Labels, Remedy};
+use mnar::{Covariates, Labels, RareClass, Remedy};
 use mnar_data::{
     ColumnFate, ColumnValues, FeatureColumn, ImageShape, ReadOptions, Source, Survey, SurveyedColumn, date_text, survey,
 };
@@ -211,7 +211,7 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
     differences.truncate(TOLD);
     let named = found.columns.iter().any(|column| column.fate == ColumnFate::Label);
     let could_be_label = if found.labels.is_none() && !named { guesses(&found.columns) } else { Vec::new() };
-    let problems = problems(&mut found, &source.name());
+    let (problems, rare) = problems(&mut found, &source.name());
     Ok(Inspection {
         source: source.name(),
         kind: found.kind.to_owned(),
@@ -225,7 +225,7 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
         differs_most: differences,
         problems,
         skipped: found.skipped,
-        notes: found.notes.iter().map(ToString::to_string).collect(),
+        notes: found.notes.iter().map(ToString::to_string).chain(rare.iter().map(ToString::to_string)).collect(),
     })
 }
 
@@ -235,8 +235,8 @@ fn classes(labels: &Labels) -> Vec<ClassCount> {
     counted.map(|(name, &rows)| ClassCount { name: name.clone(), rows, share: rows as f64 / all }).collect()
 }
 
-/// Everything that would stop a run, or the estimate.
-fn problems(found: &mut Survey, source_name: &str) -> Vec<Problem> {
+/// Everything that would stop a run, or the estimate, and the classes that would be set aside.
+fn problems(found: &mut Survey, source_name: &str) -> (Vec<Problem>, Vec<RareClass>) {
     let data = std::mem::take(&mut found.problems).into_iter();
     let mut problems: Vec<Problem> = data.map(|problem| Problem::new(&problem.into())).collect();
     for column in found.columns.iter().filter(|column| column.fate == ColumnFate::CopyOfLabel) {
@@ -244,18 +244,22 @@ fn problems(found: &mut Survey, source_name: &str) -> Vec<Problem> {
         problems.push(Problem::new(&RunError::LeakedLabel { source_name, column }));
     }
     // Without any label, that has been told.
-    if let Some(labels) = found.labels.as_ref().filter(|labels| labels.n_labelled() > 0)
-        && let Err(error) = check(labels)
-    {
-        problems.push(Problem::new(&error.into()));
+    let mut rare = Vec::new();
+    if let Some(labels) = found.labels.as_ref().filter(|labels| labels.n_labelled() > 0) {
+        match check(labels) {
+            Ok(set_aside) => rare = set_aside,
+            Err(error) => problems.push(Problem::new(&error.into())),
+        }
     }
-    problems
+    (problems, rare)
 }
 
 /// What the estimate needs of labels: classes, gaps, and enough labels of each class for the folds.
-fn check(labels: &Labels) -> Result<(), mnar::Error> {
+fn check(labels: &Labels) -> Result<Vec<RareClass>, mnar::Error> {
     let labels = Labels::new(labels.as_slice().to_vec(), labels.names().to_vec())?;
-    FoldPlan::for_labels(&labels, FOLDS, 0).map(drop)
+    let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
+    FoldPlan::for_labels(&labels, FOLDS, 0)?;
+    Ok(rare)
 }
 
 /// Folds of the cross-fitting by default.

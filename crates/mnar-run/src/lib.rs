@@ -47,6 +47,7 @@ mod manifest;
 mod options;
 mod per_class;
 mod plan;
+mod positive;
 mod predict;
 mod predictions;
 mod recorder;
@@ -62,9 +63,11 @@ pub use folder::{RunFolder, write_page, write_report};
 pub use inspect::{
     ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
 };
+pub use manifest::is_changed;
 pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;
+pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
 pub use report::{Origin, SavedReport, estimate_report};

@@ -4,6 +4,7 @@ use crate::beside::{Table, TreesBeside};
 use crate::error::{FolderState, RunError};
 use crate::folder::{BASELINE, MODEL, model_files};
 use crate::manifest;
+use crate::positive::PositiveModel;
 use crate::predictions::Predictions;
 use mnar::PosteriorKind;
 use mnar_data::{Expected, Inputs, Source, Split, read_for_prediction};
@@ -35,10 +36,13 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         return Err(RunError::folder(run, state));
     }
     let manifest = manifest::of_finished(run)?;
-    if !manifest.lists(&format!("{name}/model.json")) {
+    if !model_files(name).any(|file| manifest.lists(&file)) {
         return Err(RunError::folder(run, FolderState::NoModel));
     }
     model_files(name).try_for_each(|file| manifest.verify(run, &file))?;
+    if let Some(model) = PositiveModel::load(&folder)? {
+        return model.predict(data.into(), options.split, options.id.as_deref());
+    }
     device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
     let trees = TreesBeside::load(&folder, &model)?;

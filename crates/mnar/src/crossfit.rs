@@ -24,6 +24,9 @@ pub struct FoldPlan {
 }
 
 impl FoldPlan {
+    /// Labels of a class that cross-fitting needs: one to learn from while another one is scored.
+    pub const FEWEST_LABELS: usize = 2;
+
     /// Folds of nearly equal size, by a seeded uniform draw.
     pub fn uniform(n: usize, n_folds: usize, seed: u64) -> Result<Self, Error> {
         if n_folds < 2 || n_folds > n {
@@ -42,11 +45,11 @@ impl FoldPlan {
     /// on a class must have seen it. With ten labels per class and five folds that happens once in two million draws; the
     /// count is in [`FoldPlan::redrawn`].
     pub fn for_labels(labels: &Labels, n_folds: usize, seed: u64) -> Result<Self, Error> {
-        if let Some(k) = labels.counts().iter().position(|&count| count < 2) {
+        if let Some(k) = labels.counts().iter().position(|&count| count < Self::FEWEST_LABELS) {
             return Err(Error::TooFewLabels {
                 class: labels.names()[k].clone(),
                 found: labels.counts()[k],
-                needed: 2,
+                needed: Self::FEWEST_LABELS,
                 purpose: "cross-fitting",
             });
         }

@@ -100,6 +100,16 @@ pub enum Error {
         /// The known classes.
         classes: String,
     },
+    /// A known share of a class is below the share of its labels.
+    #[error("the class `{class}` is {share} of all rows, but {labelled:.4} of all rows carry its label")]
+    ShareTooSmall {
+        /// The class.
+        class: String,
+        /// Its share, as given.
+        share: f64,
+        /// The share of rows with its label.
+        labelled: f64,
+    },
     /// Two classes carry the same name.
     #[error("two classes are both called `{name}`; class names must differ")]
     DuplicateClass {

@@ -200,6 +200,16 @@ fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f6
         .collect()
 }
 
+/// Wilson's interval of a share that was seen among so many rows, or among an effective number of them. It stays inside
+/// [0, 1] and is not empty at 0 of n.
+pub fn wilson(share: f64, rows: f64, level: f64) -> (f64, f64) {
+    let z = normal_quantile(level);
+    let scale = 1.0 + z * z / rows;
+    let middle = (share + z * z / (2.0 * rows)) / scale;
+    let half = z / scale * (share * (1.0 - share) / rows + z * z / (4.0 * rows * rows)).sqrt();
+    ((middle - half).clamp(0.0, share), (middle + half).clamp(share, 1.0))
+}
+
 /// The two-sided quantile of Student's t.
 fn t_quantile(level: f64, freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64)

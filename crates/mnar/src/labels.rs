@@ -101,6 +101,31 @@ impl Labels {
         Ok(Self { y, names, counts })
     }
 
+    /// Sets classes aside that have a label but fewer than `fewest`: too few to learn from, while the other classes still
+    /// can be. Rows with those labels then count as unlabelled. Fully labelled rows stay as they are, and it is an error if
+    /// fewer than two classes would be left.
+    pub fn without_rare(self, fewest: usize) -> Result<(Self, Vec<RareClass>), Error> {
+        let is_rare = |k: usize| (1..fewest).contains(&self.counts[k]);
+        let (rare, kept): (Vec<usize>, Vec<usize>) = (0..self.n_classes()).partition(|&k| is_rare(k));
+        if rare.is_empty() || self.n_unlabelled() == 0 {
+            return Ok((self, Vec::new()));
+        }
+        if kept.len() < 2 {
+            return Err(Error::TooFewLabels {
+                class: self.names[rare[0]].clone(),
+                found: self.counts[rare[0]],
+                needed: fewest,
+                purpose: "a comparison of two classes",
+            });
+        }
+        let mut index = vec![None; self.n_classes()];
+        kept.iter().enumerate().for_each(|(new, &old)| index[old] = Some(Class::from(new)));
+        let y = self.y.iter().map(|class| class.and_then(|class| index[class.index()])).collect();
+        let labels = Self::allow_degenerate(y, kept.iter().map(|&k| self.names[k].clone()).collect())?;
+        let rare = rare.iter().map(|&k| RareClass { class: self.names[k].clone(), labels: self.counts[k] }).collect();
+        Ok((labels, rare))
+    }
+
     fn check_estimable(&self) -> Result<(), Error> {
         let n = self.len();
         if n == 0 {
@@ -179,6 +204,26 @@ impl Labels {
     }
 }
 
+/// A class that was set aside because it has too few labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RareClass {
+    /// The name of the class.
+    pub class: String,
+    /// How many rows carry its label.
+    pub labels: usize,
+}
+
+impl std::fmt::Display for RareClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (labels, rows) = if self.labels == 1 { ("label", "its row counts") } else { ("labels", "its rows count") };
+        write!(
+            f,
+            "the class `{}` is set aside: it has {} {labels}, too few to learn from, and {rows} as unlabelled; nothing is said about this class unless more of its rows are labelled",
+            self.class, self.labels
+        )
+    }
+}
+
 /// The distinct values as class names: in numeric order if all are numbers, alphabetical otherwise.
 pub fn class_names<'a>(values: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let distinct: BTreeSet<&str> = values.into_iter().collect();
@@ -201,6 +246,19 @@ mod tests {
     fn numeric_names_sort_as_numbers() {
         assert_eq!(class_names(["10", "9", "-1", "2.5"]), ["-1", "2.5", "9", "10"]);
         assert_eq!(class_names(["10", "9", "x"]), ["10", "9", "x"]);
+    }
+
+    #[test]
+    fn rare_classes_are_set_aside() {
+        let labels = Labels::from_values("a a b b c . a".split(' ').map(|v| (v != ".").then_some(v))).unwrap();
+        assert_eq!(labels.clone().without_rare(1).unwrap(), (labels.clone(), vec![]));
+        let (kept, rare) = labels.clone().without_rare(2).unwrap();
+        assert_eq!((kept.names().join(" "), kept.counts()), ("a b".to_owned(), &[3, 2][..]));
+        assert_eq!((kept.get(4), kept.get(6)), (None, Some(Class(0))));
+        assert_eq!(rare, [RareClass { class: "c".into(), labels: 1 }]);
+        assert!(rare[0].to_string().contains("`c` is set aside: it has 1 label"), "{}", rare[0]);
+        let error = labels.without_rare(3).unwrap_err().to_string();
+        assert!(error.contains("class `b` has 2 label(s) but a comparison of two classes needs at least 3"), "{error}");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use mnar::analysis::{About, EstimateSettings, Findings, Given};
 use mnar::risk::RiskWeights;
 use mnar::{Labels, Rows};
 use mnar_data::{AtomicFile, Column, ParquetPredictions};
-use mnar_report::estimate_text;
-use mnar_run::estimate_report;
+use mnar_report::{bound_text, estimate_text};
+use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
 use std::path::Path;
 use std::time::Instant;
 
@@ -44,6 +44,9 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let terminal = Terminal::new(args.table.quiet, stop.flag());
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table),
+        Input::Table(table) if table.positive_unlabelled().is_some() => {
+            return positive(&args, &table, &terminal, &stop);
+        }
         Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
     };
     terminal.clear();
@@ -88,6 +91,47 @@ fn in_memory(
         write_weights(path, &table.labels, &found)?;
     }
     Ok((settings, found))
+}
+
+/// Only one class is ever labelled: bounds, and an estimate where the share of the class is given.
+fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
+    let Some(encoded) = table.positive_unlabelled() else { bail!("more than one class is labelled") };
+    table.tell_notes(terminal);
+    let options = PositiveOptions {
+        classifier: args.table.classifier,
+        softmax: args.table.softmax(),
+        folds: args.table.folds,
+        seed: args.table.seed,
+    };
+    let analysis = PositiveAnalysis::new(encoded, &table.labels, &options, terminal);
+    terminal.clear();
+    let analysis = match analysis {
+        Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted(stop.code())),
+        analysis => analysis?,
+    };
+    if args.shares.is_empty() {
+        if args.weights.is_some() || args.report.is_some() {
+            return Err(RunError::ShareNeeded { bound: Box::new(analysis.bound) }.into());
+        }
+        match args.table.format {
+            Format::Json => output::print_json(&Versioned::new(&analysis.bound))?,
+            Format::Text => output::print(&format!(
+                "{}\nIf you know how common the class is, give --shares CLASS=SHARE: then there are phi and weights, and `mnar fit` trains a model.\n",
+                bound_text(&analysis.bound, &analysis.tried)
+            ))?,
+        }
+        return Ok(Outcome::Done);
+    }
+    let known = analysis.share(&PerClass::Items(args.shares.clone()))?;
+    let found = analysis.findings(&table.labels, &known, args.table.seed)?;
+    if let Some(path) = &args.weights {
+        write_weights(path, &table.labels, &found)?;
+    }
+    match args.table.format {
+        Format::Json => output::print_json(&Versioned::new(&found))?,
+        Format::Text => output::print(&estimate_text(&found, &EstimateSettings::default()))?,
+    }
+    Ok(Outcome::Done)
 }
 
 fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(EstimateSettings, Findings)> {

@@ -57,8 +57,9 @@ fn checkpoint_every() -> Result<Duration> {
 }
 
 fn trailer(report: &Report, folder: &Path) -> String {
+    let records = if report.training.is_some() { ", metrics and events" } else { "" };
     format!(
-        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml, metrics and events.\nNext: open {}, and `mnar predict {} NEW_DATA -o predictions.csv`.\n",
+        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml{records}.\nNext: open {}, and `mnar predict {} NEW_DATA -o predictions.csv`.\n",
         report.provenance.seconds,
         report.provenance.computed_on,
         report.findings.seed,

@@ -25,6 +25,12 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
     let Input::Table(table) = Input::read(&args.table, None, Loading::Load)? else {
         bail!("the test needs the table in memory");
     };
+    if table.positive_unlabelled().is_some() {
+        bail!(
+            "only the class `{}` is ever labelled, so labels are informative by design and there is nothing to test; `mnar estimate` says what the data tell about its share",
+            table.labels.names()[0]
+        );
+    }
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
     let found = table.models(&args.table, &terminal).and_then(|models| {

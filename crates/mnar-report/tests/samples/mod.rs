@@ -295,5 +295,5 @@ fn model(phi: &[f64], accuracy: f64) -> Model {
     Model::new(Ended::Finished, k)
         .with_history((1..=300).map(epoch).collect(), 40)
         .with_temperature(1.2)
-        .with_held_out(HeldOut::new(321, accuracy, 0.41), by_class)
+        .with_held_out(HeldOut::new(321, accuracy, (accuracy - 0.04, accuracy + 0.03), 0.41), by_class)
 }

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::labels::{Class, Labels};
 use crate::posteriors::Posteriors;
 use crate::progress::{Progress, Stage};
-use crate::test::InSampleCheck;
+use crate::rows::Sample;
+use crate::test::{InSampleCheck, PermutationTest, TestResult, affordable_permutations};
 use ndarray::Array2;
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -32,6 +33,10 @@ pub struct Evidence<'a> {
     pub audit: Option<&'a Audit>,
     /// The classifiers that the one behind the posteriors was chosen from; empty if there was no choice.
     pub tried: Vec<TriedClassifier>,
+    /// What readers should know about the rows, such as classes that were set aside: warnings of the findings.
+    pub notes: Vec<String>,
+    /// The permutation test with its permutations and seed, once it is known: a test and an estimate both ask for it.
+    pub(super) chance: OnceLock<(usize, u64, TestResult)>,
 }
 
 /// What is known about the classifier that scored the rows.
@@ -68,6 +73,8 @@ impl<'a> Evidence<'a> {
             covariates: None,
             audit: None,
             tried: Vec::new(),
+            notes: Vec::new(),
+            chance: OnceLock::new(),
         }
     }
 
@@ -81,20 +88,25 @@ impl<'a> Evidence<'a> {
         Ok(Self { covariates: Some(covariates), ..self })
     }
 
-    /// The same evidence with an audit, which [`Audit::split`] took out of the labels.
-    pub fn with_audit(self, audit: &'a Audit) -> Self {
-        Self { audit: Some(audit), ..self }
+    /// The same evidence with an audit, if there is one, which [`Audit::split`] took out of the labels.
+    pub fn with_audit(self, audit: impl Into<Option<&'a Audit>>) -> Self {
+        Self { audit: audit.into(), ..self }
+    }
+
+    /// The same evidence with notes on the rows, which the findings repeat as warnings.
+    pub fn with_notes(self, notes: impl IntoIterator<Item = String>) -> Self {
+        Self { notes: self.notes.into_iter().chain(notes).collect(), ..self }
     }
 
     /// The same predictions, cross-fitted by someone else in these folds.
     pub fn with_folds(self, plan: &'a FoldPlan) -> Self {
         let scored_by = if plan.n_folds() > 1 { ScoredBy::GivenFolds } else { self.scored_by };
-        Self { plan: Cow::Borrowed(plan), scored_by, ..self }
+        Self { plan: Cow::Borrowed(plan), scored_by, chance: OnceLock::new(), ..self }
     }
 
     /// The same predictions, cross-fitted by the caller with [`CrossFit`].
     pub fn cross_fitted(self, plan: &'a FoldPlan) -> Self {
-        Self { plan: Cow::Borrowed(plan), scored_by: ScoredBy::CrossFit, ..self }
+        Self { plan: Cow::Borrowed(plan), scored_by: ScoredBy::CrossFit, chance: OnceLock::new(), ..self }
     }
 
     /// Cross-fits a classifier on features. Bootstraps refit it.
@@ -121,11 +133,32 @@ impl<'a> Evidence<'a> {
             covariates: None,
             audit: None,
             tried: Vec::new(),
+            notes: Vec::new(),
+            chance: OnceLock::new(),
         })
     }
 
-    /// Warnings about how the rows were scored.
-    pub(super) fn warnings(&self, in_sample: Option<InSampleCheck>) -> Option<String> {
+    /// Is it chance who is labelled? The permutation test, with fewer permutations where there are very many rows.
+    pub(super) fn chance(&self, permutations: usize, seed: u64) -> Result<TestResult, Error> {
+        let permutations = affordable_permutations(permutations, self.labels.len());
+        match self.chance.get() {
+            Some((of, with, result)) if (*of, *with) == (permutations, seed) => Ok(result.clone()),
+            _ => {
+                let sample = Sample::new(&self.posteriors, self.labels)?;
+                let result = PermutationTest { permutations, seed }.run(&sample, &self.plan)?;
+                // Only the first one asked for is kept.
+                self.chance.get_or_init(|| (permutations, seed, result.clone()));
+                Ok(result)
+            }
+        }
+    }
+
+    /// Warnings about the rows and how they were scored.
+    pub(super) fn warnings(&self, in_sample: Option<InSampleCheck>) -> Vec<String> {
+        self.notes.iter().cloned().chain(self.scoring_warning(in_sample)).collect()
+    }
+
+    fn scoring_warning(&self, in_sample: Option<InSampleCheck>) -> Option<String> {
         const SUSPICIOUS: &str = "labelled rows are scored with more confidence than unlabelled rows of the same classes, \
             as if the classifier had been trained on them (or labels favour easy rows); the results cannot be trusted then.";
         let suspicious = in_sample.is_some_and(|check| check.suspicious);

@@ -17,6 +17,7 @@ use crate::labels::Labels;
 use crate::mechanism::Mechanism;
 use crate::nullable;
 use crate::phi::Phi;
+use crate::positive::PositiveBound;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::progress::Progress;
 use crate::rows::{Rows, Sample};
@@ -184,6 +185,9 @@ pub struct Findings {
     /// The mechanism by class and columns, where it depends on columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<Mechanism>,
+    /// What the data say by themselves where only one class is ever labelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<PositiveBound>,
     /// The posteriors after calibration, where there was one.
     #[serde(skip)]
     pub calibrated: Option<Posteriors>,
@@ -235,6 +239,7 @@ impl Findings {
             groups: None,
             mechanism: None,
             row_phi: None,
+            positive: None,
         }
     }
 }
@@ -474,6 +479,7 @@ impl EstimateSettings {
             groups: None,
             mechanism: None,
             row_phi: None,
+            positive: None,
             phi: estimate.phi,
             prevalence: estimate.prevalence,
             unlabelled_shares: estimate.unlabelled_shares,

@@ -12,8 +12,8 @@ use crate::rows::Sample;
 use crate::solver::Solver;
 use crate::sums::Tally;
 use crate::test::{
-    BootstrapTest, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult,
-    affordable_permutations, in_sample_check, likelihood_ratio, self_masking_check,
+    BootstrapTest, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult, in_sample_check,
+    likelihood_ratio, self_masking_check,
 };
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -143,7 +143,7 @@ impl TestSettings {
         let decision = self.decide(evidence, progress)?;
         let sample = Sample::new(&evidence.posteriors, evidence.labels)?;
         let in_sample = in_sample_check(&sample).ok();
-        let mut warnings: Vec<String> = evidence.warnings(in_sample).into_iter().collect();
+        let mut warnings = evidence.warnings(in_sample);
         warnings.extend(renormalised(evidence.posteriors.renormalised()));
         let labels_for_power = match self.power {
             None => None,
@@ -202,10 +202,7 @@ impl TestSettings {
         progress: &dyn Progress,
     ) -> Result<TestResult, Error> {
         match (self.method, &evidence.features) {
-            (TestMethod::Auto | TestMethod::Permutation, _) => {
-                let permutations = affordable_permutations(self.permutations, evidence.labels.len());
-                PermutationTest { permutations, seed: self.seed }.run(sample, &evidence.plan)
-            }
+            (TestMethod::Auto | TestMethod::Permutation, _) => evidence.chance(self.permutations, self.seed),
             // With features, theta is profiled as the paper's statistic has it; predictions are taken as they are.
             (TestMethod::Lrt, Some(features)) => {
                 let ratio = ProfiledRatio {

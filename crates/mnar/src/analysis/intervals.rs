@@ -53,6 +53,8 @@ pub enum IntervalKind {
     Profile,
     /// The observed information, taking the classifier as evidence.
     Information,
+    /// The count of the labels, with class shares that are known.
+    Count,
     /// No label is missing, so nothing was estimated.
     None,
 }
@@ -65,6 +67,7 @@ impl IntervalKind {
             Self::Bootstrap => "bootstrap",
             Self::Profile => "profile likelihood",
             Self::Information => "information",
+            Self::Count => "binomial",
             Self::None => "none",
         }
     }
@@ -94,7 +97,10 @@ impl IntervalAbout {
             level: CONFIDENCE,
             replicates: 0,
             failed_replicates: 0,
-            conditional_on_classifier: !matches!(kind, IntervalKind::BootstrapWithRefit | IntervalKind::None),
+            conditional_on_classifier: !matches!(
+                kind,
+                IntervalKind::BootstrapWithRefit | IntervalKind::Count | IntervalKind::None
+            ),
         }
     }
 }

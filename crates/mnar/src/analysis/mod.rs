@@ -31,6 +31,7 @@ mod groups;
 mod informative;
 mod intervals;
 mod labelling;
+mod positive;
 mod recipe;
 mod search;
 mod verdict;

@@ -15,7 +15,7 @@ use crate::phi::Phi;
 use crate::posteriors::PosteriorKind;
 use crate::progress::Progress;
 use crate::rows::Sample;
-use crate::test::{BeyondColumns, PermutationTest, affordable_permutations};
+use crate::test::{BeyondColumns, affordable_permutations};
 
 /// The estimate that the search ends with, and what it found on the way.
 pub(super) struct Searched {
@@ -116,14 +116,14 @@ impl EstimateSettings {
         }
 
         let sample = Sample::new(raw, labels)?;
-        let permutations = affordable_permutations(self.permutations, labels.len());
-        let chance = PermutationTest { permutations, seed: self.seed }.run(&sample, &evidence.plan)?;
+        let chance = evidence.chance(self.permutations, self.seed)?;
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
             let columns = covariates.select(&given)?;
             let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
             identified = shadow(evidence, used, &columns)?;
             if identified {
+                let permutations = affordable_permutations(self.permutations, labels.len());
                 let test = BeyondColumns { permutations, seed: self.seed };
                 beyond = Some(test.run(&sample, &evidence.plan, &columns)?);
             }
