@@ -180,6 +180,9 @@ pub(crate) enum Loading {
 impl Input {
     /// `by` is a column that groups the rows.
     pub(crate) fn read(args: &TableArgs, by: Option<&String>, loading: Loading) -> Result<Self> {
+        if mnar_run::is_changed(&args.table) && !args.quiet {
+            eprintln!("note: {} is not as the run wrote it", args.table.display());
+        }
         if let Some(features) = &args.features {
             return Ok(Input::Table(Box::new(Table::of_features(args, features, by)?)));
         }

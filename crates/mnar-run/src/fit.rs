@@ -101,13 +101,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         }
     };
     if labels.n_classes() == 1 && labels.n_unlabelled() > 0 {
-        return PositiveData { encoding, inputs, labels, row_names }.fit(
-            request,
-            &mut folder,
-            fingerprint,
-            progress,
-            start,
-        );
+        let data = PositiveData { encoding, inputs, labels, row_names, fingerprint };
+        return data.fit(request, folder, progress, start);
     }
     let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
     let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;

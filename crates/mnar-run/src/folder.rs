@@ -112,18 +112,18 @@ impl RunFolder {
         Ok(AtomicFile::write_text(&self.place(SETTINGS)?, &text)?)
     }
 
-    /// Ends the run: draws the page, records what was written, then writes the report, which makes the run a finished one.
+    /// Ends the run: writes its page, records what it wrote, and writes the report, which makes it a finished one.
     pub(crate) fn finish(&self, report: &Report) -> Result<(), RunError> {
         AtomicFile::write_text(&self.place(PAGE)?, &report.to_html()?)?;
-        let report = report.to_json()?;
+        let text = report.to_json()?;
         if let Some(mut manifest) = self.manifest.clone() {
             let of_models = [MODEL, BASELINE].into_iter().flat_map(model_files);
             let names: Vec<String> = [SETTINGS, PREDICTIONS].map(str::to_owned).into_iter().chain(of_models).collect();
             manifest.record_files(&self.path, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
-            manifest.record(REPORT, Checksum::of(report.as_bytes()));
+            manifest.record(REPORT, Checksum::of(text.as_bytes()));
             manifest.write(&self.path)?;
         }
-        AtomicFile::write_text(&self.place(REPORT)?, &report)?;
+        AtomicFile::write_text(&self.place(REPORT)?, &text)?;
         remove_checkpoints(&self.path)
     }
 

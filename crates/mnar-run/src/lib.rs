@@ -64,6 +64,7 @@ pub use folder::{RunFolder, write_page, write_report};
 pub use inspect::{
     ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
 };
+pub use manifest::is_changed;
 pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;

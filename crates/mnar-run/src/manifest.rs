@@ -6,6 +6,7 @@ use crate::options::FitOptions;
 use mnar_data::{AtomicFile, Checksum, Sum};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// The file in a run folder.
@@ -132,4 +133,13 @@ fn refuse(folder: &Path, differences: Vec<Difference>) -> Result<(), RunError> {
 /// The manifest of a finished run.
 pub(crate) fn of_finished(folder: &Path) -> Result<Manifest, RunError> {
     Manifest::read(folder)?.ok_or_else(|| RunError::folder(folder, FolderState::NoManifest))
+}
+
+/// Whether a file is one that a run wrote and is no longer as the run wrote it.
+pub fn is_changed(file: &Path) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(OsStr::to_str)) else { return false };
+    match Manifest::read(folder) {
+        Ok(Some(manifest)) => manifest.lists(name) && manifest.verify(folder, name).is_err(),
+        _ => false,
+    }
 }

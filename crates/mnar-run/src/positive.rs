@@ -18,7 +18,7 @@ use mnar::progress::{Progress, Stage};
 use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
 use mnar_data::{AtomicFile, Expected, Inputs, RowNames, Source, Split, TableEncoder, read_for_prediction};
 use mnar_report::Report;
-use mnar_train::{Encoding, Examples};
+use mnar_train::{Encoding, Examples, check_version};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -98,6 +98,7 @@ pub(crate) struct PositiveData {
     pub(crate) inputs: Inputs,
     pub(crate) labels: Labels,
     pub(crate) row_names: Option<RowNames>,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 impl PositiveData {
@@ -105,12 +106,11 @@ impl PositiveData {
     pub(crate) fn fit(
         self,
         request: &FitRequest<'_>,
-        folder: &mut RunFolder,
-        fingerprint: Fingerprint,
+        mut folder: RunFolder,
         progress: &dyn Progress,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Self { encoding, inputs, labels, row_names } = self;
+        let Self { encoding, inputs, labels, row_names, fingerprint } = self;
         let examples = encoding.examples(inputs)?;
         let (Encoding::Table(encoder), Examples::Table(x)) = (&encoding, &examples) else {
             return Err(RunError::options(
@@ -186,13 +186,25 @@ impl PositiveModel {
     pub(crate) fn load(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(Self::FILE);
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
-        read.encoder.check().map_err(|why| broken(folder, why))?;
-        read.bound.with_share(read.share).map_err(|error| broken(folder, error))?;
-        if read.calibration.biases.len() != 2 {
-            return Err(broken(folder, "its calibration is not of two classes"));
+        let model: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
+        check_version(&model.version).map_err(|why| broken(folder, why))?;
+        model.check().map_err(|why| broken(folder, why))?;
+        Ok(model)
+    }
+
+    /// Checks that the parts go together and that every number is in its range. The share is checked with the bound.
+    fn check(&self) -> Result<(), &'static str> {
+        self.encoder.check()?;
+        self.classifier.check(&self.encoder)?;
+        let Bcts { inverse_temperature, biases, .. } = &self.calibration;
+        let finite = inverse_temperature.is_finite() && biases.iter().all(|bias| bias.abs() < 1e6);
+        if biases.len() != 2 || !finite || *inverse_temperature <= 0.0 {
+            return Err("the calibration makes no sense");
         }
-        Ok(read)
+        match self.bound.n_labelled > 0 && self.bound.n_labelled < self.bound.n {
+            true => Ok(()),
+            false => Err("the numbers of rows make no sense"),
+        }
     }
 
     /// Reads new rows and predicts them.

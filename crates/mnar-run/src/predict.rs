@@ -106,7 +106,7 @@ fn sets(
         let (value, expected) = (options.level.to_string(), "between 0 and 1, such as 0.9".to_owned());
         return Err(RunError::OptionValue { option: "sets", value, expected });
     }
-    let Some(saved) = SavedSets::load(folder, classes.len())? else {
+    let Some(saved) = SavedSets::load(folder, table.encoder, classes.len())? else {
         let what =
             "this run has nothing that sets can be made from: all labels were there, or an earlier version wrote it";
         return Err(RunError::options(what, [Remedy::unset("sets")]));

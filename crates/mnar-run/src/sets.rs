@@ -7,7 +7,7 @@ use mnar::calibrate::Bcts;
 use mnar::conformal::{Conformal, SetKind};
 use mnar::progress::Progress;
 use mnar::{Phi, PosteriorKind, Posteriors};
-use mnar_data::AtomicFile;
+use mnar_data::{AtomicFile, TableEncoder};
 use mnar_train::Propensity;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -59,14 +59,16 @@ impl SavedSets {
     }
 
     /// Reads it back, if the model has one.
-    pub(crate) fn load(folder: &Path, classes: usize) -> Result<Option<Self>, RunError> {
+    pub(crate) fn load(folder: &Path, encoder: &TableEncoder, classes: usize) -> Result<Option<Self>, RunError> {
         let path = folder.join(FILE);
         if !path.exists() {
             return Ok(None);
         }
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
-        match read.scores.n_classes() == classes {
+        read.classifier.check(encoder).map_err(|why| broken(folder, why))?;
+        let calibrated = read.calibration.as_ref().is_none_or(|bcts| bcts.biases.len() == classes);
+        match read.scores.n_classes() == classes && calibrated {
             true => Ok(Some(read)),
             false => Err(broken(folder, "it has other classes than the model")),
         }

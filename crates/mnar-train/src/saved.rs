@@ -80,13 +80,19 @@ impl ModelDescription {
     }
 }
 
-/// Whether a version such as `0.3.1` is later than this one; `None` if it is not a version.
-fn is_later(version: &str) -> Option<bool> {
+/// Refuses a version such as `99.0.0` that is later than this one, and what is not a version.
+pub fn check_version(version: &str) -> Result<(), String> {
     let parts = |text: &str| -> Option<Vec<u64>> {
         let numbers = text.split(['-', '+']).next()?.split('.').map(|part| part.parse().ok());
         numbers.collect::<Option<Vec<u64>>>().filter(|numbers| numbers.len() == 3)
     };
-    Some(parts(version)? > parts(env!("CARGO_PKG_VERSION"))?)
+    match parts(version) {
+        None => Err(format!("`{version}` is not a version of mnar")),
+        written if written > parts(env!("CARGO_PKG_VERSION")) => {
+            Err(format!("it was written by mnar {version}; use that version or a later one"))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// A mechanism that depends on columns, and how these become its terms.
@@ -142,14 +148,7 @@ fn read_description(path: &Path, text: &str) -> Result<ModelDescription, TrainEr
     }
     let not_one = |error| TrainError::unreadable(path, "is not the description of a model", error);
     let Written { version } = serde_json::from_str(text).map_err(not_one)?;
-    match is_later(&version) {
-        Some(false) => {}
-        Some(true) => {
-            let what = format!("was written by mnar {version}; use that version or a later one");
-            return Err(TrainError::bad_file(path, what));
-        }
-        None => return Err(TrainError::bad_file(path, format!("`{version}` is not a version of mnar"))),
-    }
+    check_version(&version).map_err(|why| TrainError::bad_file(path, why))?;
     let description: ModelDescription = serde_json::from_str(text).map_err(not_one)?;
     description
         .check()

@@ -189,6 +189,10 @@ fn changed_files_are_noticed() {
     fs::write(run.join("predictions.csv"), predictions.replacen("0.", "1.", 1)).unwrap();
     succeeded(&report());
     assert!(said(&report()).contains("note: run/predictions.csv is not as the run wrote it"), "{}", said(&report()));
+    let words =
+        ["estimate", "run/predictions.csv", "--label", "label", "--posterior", "population", "--method", "moments"];
+    let estimate = mnar(home.path()).args(words).output().unwrap();
+    assert!(said(&estimate).contains("note: run/predictions.csv is not as the run wrote it"), "{}", said(&estimate));
     let text = fs::read_to_string(run.join("report.json")).unwrap();
     fs::write(run.join("report.json"), text.replacen("0.", "1.", 1)).unwrap();
     refused(&report(), "report.json cannot be trusted");

@@ -41,7 +41,7 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     let labels = labels.unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut counts, mut failures) = (serde_json::Map::new(), Vec::new());
-    let predicts = || match predict(&run, &data, &PredictOptions::default()) {
+    let predicts = |run: &Path| match predict(run, &data, &PredictOptions::default()) {
         Err(_) => Fate::Refused,
         Ok(predictions) if sound(predictions.population()) => Fate::Used,
         Ok(_) => Fate::Wrong("probabilities that are none".to_owned()),
@@ -51,11 +51,20 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     };
     part("model.json", &run.join("model/model.json"), &|| {
         reseal(&run);
-        predicts()
+        predicts(&run)
     });
     part("trees.json", &run.join("model/trees.json"), &|| {
         reseal(&run);
-        predicts()
+        predicts(&run)
+    });
+    let positive = home.path().join("positive");
+    fs::write(home.path().join("p.csv"), table(150, seed).replace(",healthy\n", ",\n")).unwrap();
+    let known = ["p.csv", "--label", "diagnosis", "--shares", "sick=0.5", "--quiet"];
+    let output = fit(home.path(), &known, &["--out", "positive"]);
+    assert!(output.status.success(), "{}", said(&output));
+    part("positive.json", &positive.join("model/positive.json"), &|| {
+        reseal(&positive);
+        predicts(&positive)
     });
     part("report.json", &run.join("report.json"), &|| {
         reseal(&run);
