@@ -137,7 +137,7 @@ fn every_layout_gives_the_same_estimate_and_hints_can_be_pasted() {
 #[test]
 fn weights_keep_the_names_of_rows_and_can_be_streamed() {
     let files = Files::new();
-    let table = files.csv("p.csv", "patient,y,p_a,p_b", |i, y, p| format!("P{i},{y},{},{p}", 1.0 - p));
+    let table = files.csv("p.csv", "patient,site,y,p_a,p_b", |i, y, p| format!("P{i},{},{y},{},{p}", i % 7, 1.0 - p));
     let (memory, streamed) = (files.path("memory.csv"), files.path("streamed.csv"));
     let weights = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
     let (_, stderr) = estimate(&table, &["--weights", memory.to_str().unwrap(), "--id", "patient"]);
@@ -174,8 +174,8 @@ fn weights_keep_the_names_of_rows_and_can_be_streamed() {
     assert_eq!(read.len(), ROWS);
 
     // Names that are not unique are said; a name that the weights have is refused before any work.
-    let (_, stderr) = estimate(&table, &["--id", "p_a"]);
-    assert!(stderr.contains("the names in `p_a` are not unique"), "{stderr}");
+    let (_, stderr) = estimate(&table, &["--id", "site"]);
+    assert!(stderr.contains("the names in `site` are not unique: 2993 rows are called"), "{stderr}");
     let clash = files.csv("clash.csv", "label,y,p_a,p_b", |i, y, p| format!("P{i},{y},{},{p}", 1.0 - p));
     let out = files.path("out.csv");
     let message = refused(&["estimate", &clash, "--label", "y", "--id", "label", "--weights", out.to_str().unwrap()]);

@@ -43,7 +43,8 @@ impl NumberColumn {
         Ok(())
     }
 
-    /// Adds a text such as `[0.1, 0.9]`, as pandas writes lists, `[0.1 0.9]`, as numpy does, or `0.9`.
+    /// Adds a text such as `[0.1, 0.9]`, as pandas writes lists, `[0.1 0.9]`, as numpy does, or `0.9`. Lists of numpy's own
+    /// numbers are written as `[np.float64(0.1), np.float64(0.9)]`.
     pub(crate) fn push_text(
         &mut self,
         text: &str,
@@ -51,10 +52,12 @@ impl NumberColumn {
         parse: impl Fn(&str) -> Option<f64>,
         columns: &mut Vec<Vec<f64>>,
     ) -> Result<(), DataError> {
-        let number = |part: &str| parse(part).map(Some).ok_or_else(|| self.refuse(part, row));
+        let number = |part: &str| {
+            let typed = part.strip_prefix("np.float").and_then(|typed| typed.split_once('(')?.1.strip_suffix(')'));
+            parse(typed.unwrap_or(part)).map(Some).ok_or_else(|| self.refuse(part, row))
+        };
         let text = text.trim();
-        let inner = text.strip_prefix(['[', '(']).and_then(|text| text.strip_suffix([']', ')']));
-        let list = match inner {
+        let list = match inside(text) {
             Some(inner) => {
                 let parts = inner.split([',', ';', ' ', '\t', '\n', '\r']).filter(|part| !part.is_empty());
                 parts.map(number).collect::<Result<Vec<_>, _>>()?
@@ -72,6 +75,14 @@ impl NumberColumn {
         } else {
             DataError::NotANumber { path, row, column, value: text.to_owned(), role }
         }
+    }
+}
+
+/// What is between the brackets of a list, an array or a tuple.
+fn inside(text: &str) -> Option<&str> {
+    match text.split_once('[') {
+        Some(("" | "array(" | "tensor(", rest)) => rest.rsplit_once(']').map(|(inner, _)| inner),
+        _ => text.strip_prefix('(')?.strip_suffix(')'),
     }
 }
 
@@ -96,6 +107,10 @@ mod tests {
         assert_eq!(read(&["[0.1, 0.9]", "[0.25,0.75]"]).unwrap(), expected);
         assert_eq!(read(&["[0.1  0.9]", " [.25\n 0.75] "]).unwrap(), expected);
         assert_eq!(read(&["(1e-1; 0.9)", "[0.25\t0.75]"]).unwrap(), expected);
+        assert_eq!(
+            read(&["[np.float64(0.1), np.float32(0.9)]", "array([0.25, 0.75], dtype=float32)"]).unwrap(),
+            expected
+        );
         assert_eq!(read(&["0.5", " 1 "]).unwrap(), [[0.5, 1.0]]);
     }
 
@@ -106,6 +121,7 @@ mod tests {
         for blank in ["", " ", "[]"] {
             assert!(read(&["0.5", blank]).unwrap_err().starts_with("f: row 2, column `p`: the value is missing"));
         }
+        assert!(read(&["map[0.1, 0.9]"]).unwrap_err().contains("`map[0.1, 0.9]` is not a number"));
         assert!(read(&["[0.1, 0.9"]).unwrap_err().contains("`[0.1, 0.9` is not a number"));
     }
 }
