@@ -73,7 +73,7 @@ impl Classes {
             label: label.to_owned(),
             others: Vec::new(),
             classes: list(&self.names),
-            advice: LabelAdvice::NotNamed,
+            advice: Box::new(LabelAdvice::NotNamed),
         })
     }
 
@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
             label: label.to_owned(),
             others: labels.iter().skip(1).map(|label| label.text.to_owned()).collect(),
             classes: list(names),
-            advice,
+            advice: Box::new(advice),
         }
     }
 }

@@ -309,7 +309,7 @@ pub enum DataError {
         /// The classes.
         classes: String,
         /// What may be the matter.
-        advice: LabelAdvice,
+        advice: Box<LabelAdvice>,
     },
     /// Labels are numbers while classes have names.
     #[error(
@@ -910,7 +910,7 @@ impl DataError {
             DataError::NoClassColumns { likely, .. } => {
                 vec![Remedy::set("proba", likely.as_deref().unwrap_or("PREFIX"))]
             }
-            DataError::UnknownLabel { label, advice, .. } => match advice {
+            DataError::UnknownLabel { label, advice, .. } => match &**advice {
                 LabelAdvice::Missing => named("missing", label).into_iter().collect(),
                 LabelAdvice::OneColumn { column, class } => {
                     vec![Remedy::All(vec![Remedy::set("proba", column), Remedy::set("positive", class)])]

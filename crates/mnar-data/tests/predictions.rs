@@ -105,7 +105,7 @@ fn logits_become_probabilities_and_are_never_guessed() {
     let logits = PredictionColumns { logits: true, ..columns("p_") };
     let read = csv(text, &logits).unwrap();
     // python: 1 / (1 + math.exp(4.0))
-    let low = 0.017986209962091559;
+    let low = 0.017_986_209_962_091_56;
     close(&read, &[[1.0, 0.0], [0.5, 0.5], [low, 1.0 - low]]);
     assert_eq!(read.posteriors.renormalised().rows, 0);
     let schema = "optional binary y (STRING); optional double p_a; optional int32 p_b;";
@@ -216,7 +216,7 @@ fn one_column_is_enough_for_two_classes() {
     // Log odds; floats that are labels; -1 beside 1 is a class.
     let odds = PredictionColumns { logits: true, ..positive("1") };
     let read = csv("y,score\n1.0,0\n-1.0,4\n,-4\n", &odds).unwrap();
-    let low = 0.017986209962091559;
+    let low = 0.017_986_209_962_091_56;
     close(&read, &[[0.5, 0.5], [low, 1.0 - low], [1.0 - low, low]]);
     assert_eq!(read.labels.names(), ["-1", "1"]);
 
