@@ -39,6 +39,22 @@ def test_proba_by_bayes(rows):
     assert np.allclose(labelled * proba + (1 - labelled) * unlabelled, population)
 
 
+def test_logits_are_probabilities_once_they_are_declared(rows):
+    proba, y = rows
+    logits = np.log(proba) + np.arange(len(proba))[:, None] % 7  # a constant per row is not seen
+    expected = LabelMechanism(interval="information").fit(proba, y)
+    mechanism = LabelMechanism(interval="information", logits=True).fit(logits, y)
+    assert np.allclose(mechanism.phi_, expected.phi_, rtol=1e-9)
+    assert np.allclose(mechanism.population_proba(logits), expected.population_proba(proba), atol=1e-9)
+    found = mcar_test(logits, y, logits=True, permutations=99)
+    assert found.statistic == pytest.approx(mcar_test(proba, y, permutations=99).statistic)
+    with pytest.raises(mnar.InputError, match="hint: logits=True"):
+        LabelMechanism().fit(logits - 9, y)
+    logits[5, 0] = np.nan
+    with pytest.raises(mnar.InputError, match="row 6 of proba"):
+        mcar_test(logits, y, logits=True)
+
+
 def test_weights_are_unbiased():
     """Averaged over all 2^6 masks, the weighted risk is the risk of the whole."""
     phi, truth = np.array([0.7, 0.2]), np.array([0, 1, 1, 0, 1, 0])

@@ -5,9 +5,13 @@ use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, RareClass, Rows as _};
-use mnar_data::{Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
+use mnar_data::{
+    Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, TextTable,
+    read_dataset,
+};
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
+use std::path::Path;
 
 /// A table, as far as it is needed in memory.
 pub(crate) enum Input {
@@ -26,8 +30,9 @@ pub(crate) struct Table {
     covariates: Covariates,
     /// Rows whose label was requested at random, which the labels do not have.
     audit: Option<Audit>,
+    pub(crate) row_names: Option<RowNames>,
     /// What the reader decided about the file.
-    notes: Vec<Note>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// What a table says about its rows.
@@ -38,12 +43,13 @@ enum Rows {
 
 impl Table {
     /// Reads features as `mnar fit` does. Columns that labelling is taken to depend on are features too.
-    fn of_features(args: &TableArgs, features: &str, by: Option<&String>) -> Result<Self> {
+    fn of_features(source: Source<'_>, args: &TableArgs, features: &str, by: Option<&String>) -> Result<Self> {
         let mut options = ReadOptions {
             label: Some(args.label.clone()),
             missing: args.missing.clone(),
             labels_as_they_are: args.labels_as_they_are,
             sheet: args.sheet.clone(),
+            id: args.id.clone(),
             categorical: args.categorical.clone(),
             ignore: args.fold.iter().chain(&args.audit).cloned().collect(),
             ..Default::default()
@@ -57,7 +63,7 @@ impl Table {
             }
             options.features = Some(names);
         }
-        let dataset = read_dataset(&args.table, &options)?;
+        let dataset = read_dataset(source, &options)?;
         let Inputs::Table(table) = &dataset.inputs else {
             bail!("{} holds images, and --features is for tables", args.table.display());
         };
@@ -68,7 +74,7 @@ impl Table {
             );
         }
         let folds = match &args.fold {
-            Some(fold) => Some(mnar_data::read_folds(&args.table, fold)?),
+            Some(fold) => Some(mnar_data::read_folds(source, fold)?),
             None => None,
         };
         let encoder = TableEncoder::fit(table)?;
@@ -78,12 +84,14 @@ impl Table {
             true => (dataset.labels.clone(), None, Vec::new()),
             false => {
                 let labels = Labels::new(dataset.labels.as_slice().to_vec(), dataset.labels.names().to_vec())?;
-                let (labels, audit) = split_audit(args, labels)?;
+                let (labels, audit) = split_audit(source, args, labels)?;
                 let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
                 (labels, audit, rare)
             }
         };
-        Ok(Self { labels, rare, folds, rows, covariates: table.covariates()?, audit, notes: dataset.notes.clone() })
+        let covariates = table.covariates()?;
+        let (row_names, notes) = (dataset.row_names, dataset.notes);
+        Ok(Self { labels, rare, folds, rows, covariates, audit, row_names, notes })
     }
 
     /// The features, if only one class is ever labelled.
@@ -96,15 +104,10 @@ impl Table {
         }
     }
 
-    /// Tells what the reader decided about the file.
-    pub(crate) fn tell_notes(&self, progress: &dyn Progress) {
-        self.notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
-    }
-
     /// The classifiers of a table of features, which [`Table::evidence`] cross-fits.
     pub(crate) fn models(&self, args: &TableArgs, progress: &dyn Progress) -> Result<Option<(TableModels, FoldPlan)>> {
+        say(&self.notes, progress);
         let Rows::Features { encoder, encoded } = &self.rows else { return Ok(None) };
-        self.tell_notes(progress);
         let plan = match &self.folds {
             Some(folds) => FoldPlan::given(folds.clone()),
             None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
@@ -143,6 +146,11 @@ fn one_class(labels: &Labels) -> bool {
     labels.n_classes() == 1 && labels.n_unlabelled() > 0
 }
 
+/// Says what the reader decided about the file.
+pub(crate) fn say(notes: &[Note], progress: &dyn Progress) {
+    notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
+}
+
 /// The columns that were asked for by name, each once.
 fn asked(args: &TableArgs, by: Option<&String>) -> Vec<String> {
     let mut names = match &args.given {
@@ -154,9 +162,9 @@ fn asked(args: &TableArgs, by: Option<&String>) -> Vec<String> {
 }
 
 /// Takes the audited rows out of the labels.
-fn split_audit(args: &TableArgs, labels: Labels) -> Result<(Labels, Option<Audit>)> {
+fn split_audit(source: Source<'_>, args: &TableArgs, labels: Labels) -> Result<(Labels, Option<Audit>)> {
     let Some(column) = &args.audit else { return Ok((labels, None)) };
-    let marks = mnar_data::read_marks(&args.table, column, &args.missing)?;
+    let marks = mnar_data::read_marks(source, column, &args.missing)?;
     let (labels, audit) = Audit::split(&labels, &marks)?;
     Ok((labels, Some(audit)))
 }
@@ -183,17 +191,16 @@ impl Input {
         if mnar_run::is_changed(&args.table) && !args.quiet {
             eprintln!("note: {} is not as the run wrote it", args.table.display());
         }
+        // Standard input can be read once, and a table is read several times.
+        let stdin = if args.table == Path::new("-") { Some(TextTable::stdin()?) } else { None };
+        let source = stdin.as_ref().map_or(Source::Path(&args.table), Source::Text);
         if let Some(features) = &args.features {
-            return Ok(Input::Table(Box::new(Table::of_features(args, features, by)?)));
+            return Ok(Input::Table(Box::new(Table::of_features(source, args, features, by)?)));
         }
-        let columns = PredictionColumns {
-            prefix: args.proba.clone(),
-            fold: args.fold.clone(),
-            kind: args.posterior,
-            missing: args.missing.clone(),
-            allow_complete: loading == Loading::Complete,
-            ..PredictionColumns::new(&args.label)
-        };
+        let columns = PredictionColumns { allow_complete: loading == Loading::Complete, ..args.columns() };
+        if loading == Loading::Stream && stdin.is_some() {
+            bail!("--stream walks over a Parquet file several times, which standard input does not allow");
+        }
         if loading == Loading::Stream {
             return Ok(Input::Stream(Box::new(ParquetPredictions::open(&args.table, &columns)?)));
         }
@@ -207,15 +214,24 @@ impl Input {
                 }
             }
         }
-        let table = mnar_data::read_predictions(&args.table, &columns)?;
+        let table = mnar_data::read_predictions(source, &columns)?;
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
         let rows = Rows::Predictions(table.posteriors, plan);
         let covariates = match asked(args, by) {
             names if names.is_empty() => Covariates::default(),
-            names => mnar_data::read_columns(&args.table, &names, &args.missing)?.covariates()?,
+            names => mnar_data::read_columns(source, &names, &args.missing)?.covariates()?,
         };
-        let (labels, audit) = split_audit(args, table.labels)?;
-        let (rare, folds, notes) = (Vec::new(), None, Vec::new());
-        Ok(Input::Table(Box::new(Table { labels, rare, folds, rows, covariates, audit, notes })))
+        let (labels, audit) = split_audit(source, args, table.labels)?;
+        let (row_names, notes) = (table.row_names, table.notes);
+        Ok(Input::Table(Box::new(Table {
+            labels,
+            rare: Vec::new(),
+            folds: None,
+            rows,
+            covariates,
+            audit,
+            row_names,
+            notes,
+        })))
     }
 }

@@ -1,7 +1,7 @@
 //! The command `mnar`: from partly labelled data to the mechanism of the missing labels and a corrected model.
 //!
 //! It is a library only so that the Python package can install the same command. `args` holds the arguments as typed, `cmd`
-//! has one module per command, `input` reads tables, `inspection` words what was seen in a file, `output` prints, and `hint` words what would cure an error. Statistics
+//! has one module per command, `input` reads tables, `inspection` words what was seen in a file, `output` prints, `weights` writes row weights, and `hint` words what would cure an error. Statistics
 //! are in `mnar`, whole runs in `mnar-run`.
 
 mod args;
@@ -12,6 +12,7 @@ mod inspection;
 mod interrupt;
 mod output;
 mod terminal;
+mod weights;
 
 pub use terminal::Terminal;
 

@@ -4,6 +4,7 @@ use crate::batch::{Batch, Batches, batch_rows};
 use crate::columns::Selection;
 use crate::dates;
 use crate::error::{ColumnRole, DataError};
+use crate::number_column::NumberColumn;
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -131,9 +132,10 @@ pub(crate) fn check_text(table: &dyn TypedTable, column: usize) -> Result<(), Da
     })
 }
 
-fn check_number(table: &dyn TypedTable, column: usize, role: ColumnRole) -> Result<(), DataError> {
+/// The type of a column of numbers; with `lists`, of one that may hold a list in every row, or a text of it.
+fn check_number(table: &dyn TypedTable, column: usize, role: ColumnRole, lists: bool) -> Result<(), DataError> {
     let found = table.data_type(column);
-    if is_number(found) {
+    if is_number(found) || (lists && (is_number_list(found) || is_text(found))) {
         return Ok(());
     }
     Err(DataError::ColumnType {
@@ -141,14 +143,14 @@ fn check_number(table: &dyn TypedTable, column: usize, role: ColumnRole) -> Resu
         column: table.header()[column].clone(),
         found: type_name(found),
         role,
-        expected: "a number",
+        expected: if lists { "a number or a list of numbers" } else { "a number" },
     })
 }
 
 /// Starts to read the selected columns as numbers without gaps and as texts.
 pub(crate) fn batches(table: Box<dyn TypedTable>, selection: &Selection) -> Result<Batches, DataError> {
     for &column in &selection.numbers {
-        check_number(&*table, column, selection.role)?;
+        check_number(&*table, column, selection.role, selection.lists.is_some())?;
     }
     for &column in &selection.texts {
         check_text(&*table, column)?;
@@ -158,15 +160,15 @@ pub(crate) fn batches(table: Box<dyn TypedTable>, selection: &Selection) -> Resu
     wanted.sort_unstable();
     wanted.dedup();
     let position = |column: &usize| wanted.binary_search(column).expect("every selected column is wanted");
-    let reader = BatchReader {
-        names: selection.numbers.iter().map(|&column| table.header()[column].clone()).collect(),
-        path: table.source_name().to_owned(),
+    let path = table.source_name().to_owned();
+    let column = |at: &usize| NumberColumn::new(&table.header()[*at], selection.role, &path);
+    let mut reader = BatchReader {
+        columns: selection.numbers.iter().map(|at| (position(at), column(at))).collect(),
         spelling: table.spelling(),
-        role: selection.role,
-        numbers: selection.numbers.iter().map(position).collect(),
         texts: selection.texts.iter().map(position).collect(),
+        path: path.clone(),
     };
-    let arrays = table.arrays(&wanted, batch_rows(selection.numbers.len()))?;
+    let arrays = table.arrays(&wanted, batch_rows(selection.width()))?;
     let mut rows = 0;
     Ok(Box::new(arrays.map(move |arrays| {
         let batch = reader.batch(arrays?, rows)?;
@@ -177,29 +179,27 @@ pub(crate) fn batches(table: Box<dyn TypedTable>, selection: &Selection) -> Resu
 
 /// Turns arrays into batches.
 struct BatchReader {
-    /// The names of the number columns.
-    names: Vec<String>,
-    path: String,
+    /// The position of each column of numbers among the arrays.
+    columns: Vec<(usize, NumberColumn)>,
     spelling: Spelling,
-    role: ColumnRole,
-    /// The positions of the columns among the arrays.
-    numbers: Vec<usize>,
+    /// The positions of the texts among the arrays.
     texts: Vec<usize>,
+    path: String,
 }
 
 impl BatchReader {
-    fn batch(&self, arrays: Vec<ArrayRef>, first_row: usize) -> Result<Batch, DataError> {
-        let mut numbers = Vec::with_capacity(self.numbers.len());
-        for (&at, name) in self.numbers.iter().zip(&self.names) {
-            let values = numbers_of(&arrays[at]);
+    fn batch(&mut self, arrays: Vec<ArrayRef>, first_row: usize) -> Result<Batch, DataError> {
+        let (mut numbers, mut lists) = (Vec::with_capacity(self.columns.len()), Vec::new());
+        for (at, column) in &mut self.columns {
+            let array = &arrays[*at];
+            if !is_number(array.data_type()) {
+                push_lists(array, self.spelling, first_row, column, &mut lists)?;
+                continue;
+            }
+            let values = numbers_of(array);
             if let Some(nulls) = values.nulls().filter(|nulls| nulls.null_count() > 0) {
                 let row = (0..nulls.len()).find(|&i| nulls.is_null(i)).unwrap_or(0);
-                return Err(DataError::MissingValue {
-                    path: self.path.clone(),
-                    row: first_row + row + 1,
-                    column: name.clone(),
-                    role: self.role,
-                });
+                return Err(column.refuse("", first_row + row + 1));
             }
             numbers.push(values);
         }
@@ -212,8 +212,33 @@ impl BatchReader {
             let buffer = array.into_parts().1.into_inner();
             buffer.into_vec().unwrap_or_else(|shared| shared.typed_data().to_vec())
         };
-        Ok(Batch { first_row, rows, numbers: numbers.into_iter().map(vector).collect(), texts })
+        let numbers = numbers.into_iter().map(vector).chain(lists).collect();
+        Ok(Batch { first_row, rows, numbers, texts })
     }
+}
+
+/// Reads lists of numbers, or texts of such lists.
+fn push_lists(
+    array: &dyn Array,
+    spelling: Spelling,
+    first_row: usize,
+    column: &mut NumberColumn,
+    columns: &mut Vec<Vec<f64>>,
+) -> Result<(), DataError> {
+    if is_number_list(array.data_type()) {
+        let (values, bounds) = lists_of(array);
+        let value = |i: usize| values.is_valid(i).then(|| values.value(i));
+        for (i, bounds) in bounds.into_iter().enumerate() {
+            let list: Vec<Option<f64>> = bounds.map_or_else(Vec::new, |(from, to)| (from..to).map(value).collect());
+            column.push_list(&list, first_row + i + 1, columns)?;
+        }
+        return Ok(());
+    }
+    let texts = texts_of(array, spelling, column.path())?;
+    for (i, text) in texts.iter().enumerate() {
+        column.push_text(text.unwrap_or_default(), first_row + i + 1, |text| text.parse().ok(), columns)?;
+    }
+    Ok(())
 }
 
 /// The values as numbers; null where missing. The type has been checked by [`is_number`].

@@ -39,20 +39,21 @@ pub(crate) trait Table {
     fn batches(self: Box<Self>, selection: &Selection) -> Result<Batches, DataError>;
 }
 
-/// Collects number columns of unknown length into one array in column-major order. The length that a file claims is
-/// not trusted: a damaged file may claim 2^60 rows.
+/// Collects number columns of unknown length. The length that a file claims is not trusted: a damaged file may claim 2^60
+/// rows.
+#[derive(Default)]
 pub(crate) struct ColumnStack {
     rows: usize,
     columns: Vec<Vec<f64>>,
 }
 
 impl ColumnStack {
-    pub(crate) fn new(n_columns: usize) -> Self {
-        Self { rows: 0, columns: vec![Vec::new(); n_columns] }
-    }
-
-    pub(crate) fn push(&mut self, batch: &Batch) {
+    pub(crate) fn push(&mut self, batch: Batch) {
         self.rows += batch.rows;
+        if self.columns.is_empty() {
+            self.columns = batch.numbers;
+            return;
+        }
         for (column, values) in self.columns.iter_mut().zip(&batch.numbers) {
             column.extend_from_slice(values);
         }
@@ -62,13 +63,19 @@ impl ColumnStack {
         self.rows
     }
 
-    /// All rows, one column after the other. Each column is freed once it is copied, and the pages of the array
-    /// are not there before they are written to, so that one column at most is held twice.
-    pub(crate) fn into_array(self) -> Array2<f64> {
-        let mut out = Array2::zeros((self.rows, self.columns.len()).f());
-        for (column, mut target) in self.columns.into_iter().zip(out.columns_mut()) {
-            target.assign(&ArrayView1::from(&column));
-        }
-        out
+    /// All rows, column by column.
+    pub(crate) fn into_columns(self) -> Vec<Vec<f64>> {
+        self.columns
     }
+}
+
+/// Columns one after the other in an array. Each is freed once it is copied, and the pages of the array are not there before
+/// they are written to, so that one column at most is held twice.
+pub(crate) fn column_major(columns: Vec<Vec<f64>>) -> Array2<f64> {
+    let rows = columns.first().map_or(0, Vec::len);
+    let mut out = Array2::zeros((rows, columns.len()).f());
+    for (column, mut target) in columns.into_iter().zip(out.columns_mut()) {
+        target.assign(&ArrayView1::from(&column));
+    }
+    out
 }

@@ -170,6 +170,7 @@ pub struct RowsToPredict {
 pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<Dataset, DataError> {
     let source = source.into();
     let shown = source.name();
+    check_stdin(source, options)?;
     let kind = Kind::of_source(source)?;
     let read = match source {
         Source::Path(path) => kind.read(path, options)?,
@@ -194,6 +195,15 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
         return Err(DataError::core(&source, mnar::Error::NoLabels { n: labels.len() }));
     }
     Ok(Dataset { inputs: read.inputs, labels, row_names: read.row_names, skipped: read.skipped, notes })
+}
+
+/// Standard input can be read once.
+pub(crate) fn check_stdin(source: Source<'_>, options: &ReadOptions) -> Result<(), DataError> {
+    let is_stdin = |path: &Path| path == Path::new("-");
+    match (source, &options.labels_file) {
+        (Source::Path(path), Some(labels)) if is_stdin(path) && is_stdin(labels) => Err(DataError::StdinTwice),
+        _ => Ok(()),
+    }
 }
 
 /// Reads inputs for a trained model. Labels and columns that it does not know are ignored, except for `id`, the column of

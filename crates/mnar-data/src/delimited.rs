@@ -3,8 +3,9 @@
 use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::column_builder::decimal_comma;
 use crate::columns::{Selection, check_distinct};
-use crate::error::{ColumnRole, DataError};
+use crate::error::DataError;
 use crate::note::Note;
+use crate::number_column::NumberColumn;
 use crate::text::TextReader;
 use arrow_array::LargeStringArray;
 use arrow_array::builder::LargeStringBuilder;
@@ -158,32 +159,30 @@ impl<R: Read> DelimitedTable<R> {
         })
     }
 
-    fn number(&self, bytes: &[u8], column: usize, role: ColumnRole) -> Result<f64, DataError> {
-        let text = self.text(bytes, column)?.trim();
-        if let Ok(number) = text.parse() {
-            return Ok(number);
-        }
-        if let Some(number) = decimal_comma(text).filter(|_| self.may_have_commas()) {
-            return Ok(number);
-        }
-        let (path, row, column) = (self.path.clone(), self.rows, self.header[column].clone());
-        Err(if text.is_empty() {
-            DataError::MissingValue { path, row, column, role }
-        } else {
-            DataError::NotANumber { path, row, column, value: text.to_owned(), role }
-        })
+    fn number(&self, text: &str) -> Option<f64> {
+        text.parse().ok().or_else(|| decimal_comma(text).filter(|_| self.may_have_commas()))
     }
 
-    fn read_batch(&mut self, selection: &Selection, record: &mut ByteRecord) -> Result<Option<Batch>, DataError> {
+    fn read_batch(
+        &mut self,
+        selection: &Selection,
+        columns: &mut [NumberColumn],
+        record: &mut ByteRecord,
+    ) -> Result<Option<Batch>, DataError> {
         let first_row = self.rows;
-        let most = batch_rows(selection.numbers.len());
+        let most = batch_rows(selection.width());
         // Most tables with a second batch fill it; most tables have none.
-        let capacity = if first_row == 0 { 0 } else { most };
+        let capacity = if first_row == 0 || selection.lists.is_some() { 0 } else { most };
         let mut numbers: Vec<Vec<f64>> = selection.numbers.iter().map(|_| Vec::with_capacity(capacity)).collect();
         let mut texts: Vec<LargeStringBuilder> = selection.texts.iter().map(|_| LargeStringBuilder::new()).collect();
         while self.rows - first_row < most && self.next(record)? {
-            for (values, &column) in numbers.iter_mut().zip(&selection.numbers) {
-                values.push(self.number(&record[column], column, selection.role)?);
+            for (k, (&at, column)) in selection.numbers.iter().zip(&mut *columns).enumerate() {
+                let text = self.text(&record[at], at)?.trim();
+                if selection.lists.is_some() {
+                    column.push_text(text, self.rows, |text| self.number(text), &mut numbers)?;
+                } else {
+                    numbers[k].push(self.number(text).ok_or_else(|| column.refuse(text, self.rows))?);
+                }
             }
             for (values, &column) in texts.iter_mut().zip(&selection.texts) {
                 values.append_value(self.text(&record[column], column)?);
@@ -202,13 +201,15 @@ impl<R: Read + Send + 'static> Table for DelimitedTable<R> {
 
     fn batches(mut self: Box<Self>, selection: &Selection) -> Result<Batches, DataError> {
         let selection = selection.clone();
+        let column = |&at: &usize| NumberColumn::new(&self.header[at], selection.role, &self.path);
+        let mut columns: Vec<NumberColumn> = selection.numbers.iter().map(column).collect();
         let mut record = ByteRecord::new();
         let mut done = false;
         Ok(Box::new(std::iter::from_fn(move || {
             if done {
                 return None;
             }
-            let batch = self.read_batch(&selection, &mut record).transpose();
+            let batch = self.read_batch(&selection, &mut columns, &mut record).transpose();
             // Nothing sensible follows an error.
             done = !matches!(batch, Some(Ok(_)));
             batch

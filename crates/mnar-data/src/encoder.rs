@@ -318,7 +318,7 @@ impl<'a> Step<'a> {
             }
             (ColumnEncoding::Categorical { levels, missing }, ColumnValues::Categorical(names)) => {
                 // A level written `1.0` by one tool and `1` by another is the same, as it is for labels.
-                let known = LabelMatcher::new(levels, &[], path);
+                let known = LabelMatcher::new(levels);
                 let features = names.levels().iter().map(|level| known.class(level).map(mnar::Class::index)).collect();
                 Ok(Step::Categorical { names, features, missing: missing.then_some(levels.len()) })
             }

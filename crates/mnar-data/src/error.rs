@@ -4,6 +4,7 @@
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
 use mnar::Remedy;
+use mnar::posteriors::are_percentages;
 use parquet::errors::ParquetError;
 use std::fmt;
 use std::io;
@@ -20,6 +21,8 @@ pub enum ColumnRole {
     Label,
     /// The probability of a class.
     Probability,
+    /// The logit of a class.
+    Logit,
     /// A feature that has to be a number without gaps.
     Number,
     /// A feature of a data set: numbers or names, with gaps.
@@ -34,6 +37,7 @@ impl ColumnRole {
         match self {
             ColumnRole::Label => "write the column as text",
             ColumnRole::Probability => "every row, labelled or not, needs a probability from 0 to 1 for every class",
+            ColumnRole::Logit => "every row, labelled or not, needs a logit for every class",
             ColumnRole::Number => "choose the numeric columns to use, or write this one as numbers",
             ColumnRole::Feature => "write it as one of these, or leave it out",
             ColumnRole::Learnt => "it must be as it was in training",
@@ -54,6 +58,7 @@ impl fmt::Display for ColumnRole {
         f.write_str(match self {
             ColumnRole::Label => "a label or fold",
             ColumnRole::Probability => "a probability",
+            ColumnRole::Logit => "a logit",
             ColumnRole::Number | ColumnRole::Feature => "a feature",
             ColumnRole::Learnt => "this feature",
         })
@@ -63,6 +68,38 @@ impl fmt::Display for ColumnRole {
 /// Columns that a model does not know, as the end of a message.
 fn unknown(columns: &str) -> String {
     if columns.is_empty() { String::new() } else { format!("; columns that it does not know: {columns}") }
+}
+
+/// What may be the matter with a label that is not among the classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LabelAdvice {
+    /// It looks like a mark of a missing label.
+    Missing,
+    /// There is no column for its class, which would have this name.
+    NoColumn(String),
+    /// There is one column alone, for another class.
+    OneColumn {
+        /// The column.
+        column: String,
+        /// Its class.
+        class: String,
+    },
+    /// It was not named with the classes.
+    NotNamed,
+}
+
+impl fmt::Display for LabelAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LabelAdvice::Missing => f.write_str("does it stand for a missing label?"),
+            LabelAdvice::NoColumn(column) => write!(f, "its probabilities would be in a column `{column}`"),
+            LabelAdvice::OneColumn { column, .. } => {
+                write!(f, "one column is enough for two classes, if `{column}` is named as the only one")
+            }
+            LabelAdvice::NotNamed => f.write_str("name all classes, or number the labels from 0"),
+        }
+    }
 }
 
 /// The one error type of this crate.
@@ -157,7 +194,7 @@ pub enum DataError {
     },
     /// No column starts with the prefix of probabilities.
     #[error(
-        "{path}: no column starts with `{prefix}`; one column `{prefix}<class>` per class is needed; the columns are {columns}"
+        "{path}: no column starts with `{prefix}`; one column `{prefix}<class>` per class is needed, or the name of a column with all of them; the columns are {columns}"
     )]
     NoClassColumns {
         /// The file.
@@ -166,6 +203,8 @@ pub enum DataError {
         prefix: String,
         /// The first columns of the file.
         columns: String,
+        /// A column, or what several start with, that could be meant.
+        likely: Option<String>,
     },
     /// A column is the bare prefix, so its class has no name.
     #[error("{path}: column `{column}` does not name a class: nothing follows the prefix; rename the column")]
@@ -267,21 +306,115 @@ pub enum DataError {
         /// The types that would do.
         expected: &'static str,
     },
-    /// A label does not belong to any probability column.
+    /// A label does not belong to any class.
     #[error(
-        "{path}: row {row}: label `{}` is not among the classes of the probability columns ({classes}); does it stand for a missing label?",
-        shorten(.label, SHOWN)
+        "{path}: row {row}: label `{}` is not among the classes ({classes}){}; {advice}",
+        shorten(.label, SHOWN),
+        if others.is_empty() { String::new() } else { format!(", nor are {}", ticked(others)) }
     )]
     UnknownLabel {
         /// The file.
         path: String,
-        /// The row, from 1.
+        /// The first row that has it, from 1.
         row: usize,
         /// The label.
         label: String,
+        /// Other labels that are not among the classes.
+        others: Vec<String>,
+        /// The classes.
+        classes: String,
+        /// What may be the matter.
+        advice: Box<LabelAdvice>,
+    },
+    /// Labels are numbers while classes have names.
+    #[error(
+        "{path}: the labels are numbers from 0 while the classes have names ({}); say in which order they are numbered",
+        list(classes)
+    )]
+    NumberedLabels {
+        /// The file.
+        path: String,
+        /// The classes, in the order of their columns.
+        classes: Vec<String>,
+    },
+    /// Labels are names of some classes, and numbers of others.
+    #[error("{path}: the labels could be names of the classes ({classes}) or their numbers from 0; rename the classes")]
+    AmbiguousLabels {
+        /// The file.
+        path: String,
         /// The classes.
         classes: String,
     },
+    /// The classes that were named are not those of the table.
+    #[error("{path}: {named} were named as the classes, but {found}")]
+    NamedClasses {
+        /// The file.
+        path: String,
+        /// The names.
+        named: String,
+        /// What the table has.
+        found: String,
+    },
+    /// Nothing says which class each place in a list belongs to.
+    #[error(
+        "{path}: the lists in `{column}` have {width} numbers, but their classes are not known; name them in the order of the lists (the labels are {})",
+        list(labels)
+    )]
+    ListClasses {
+        /// The file.
+        path: String,
+        /// The column of lists.
+        column: String,
+        /// The length of the lists.
+        width: usize,
+        /// The labels, sorted.
+        labels: Vec<String>,
+    },
+    /// Nothing says which class a single column belongs to.
+    #[error(
+        "{path}: column `{column}` has one number per row, for one of two classes ({}); {}",
+        list(classes),
+        match positive { Some(name) => format!("`{name}` is neither of them"), None => "say for which".to_owned() }
+    )]
+    PositiveUnknown {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+        /// The two classes.
+        classes: Vec<String>,
+        /// The class that was named.
+        positive: Option<String>,
+    },
+    /// A single column cannot tell more than two classes apart, and less are not known.
+    #[error(
+        "{path}: column `{column}` has one number per row, which is enough for two classes, but the labels are {}; {}",
+        list(labels),
+        if labels.len() < 2 { "name both classes" } else { "every class needs its probabilities" }
+    )]
+    NotTwoClasses {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+        /// The labels, sorted.
+        labels: Vec<String>,
+    },
+    /// A positive class was named where every class has its probabilities.
+    #[error("{path}: `{positive}` was named as the class of a single column, but there is {found}")]
+    PositiveUnused {
+        /// The file.
+        path: String,
+        /// The class that was named.
+        positive: String,
+        /// What the table has.
+        found: String,
+    },
+    /// Standard input was given twice.
+    #[error(
+        "standard input was given for both the data and the labels, but it can be read once; save one of them to a file"
+    )]
+    StdinTwice,
     /// A row does not belong to any fold.
     #[error(
         "{path}: row {row}, column `{column}`: the fold is missing; every row, labelled or not, is predicted by the model of one fold"
@@ -735,9 +868,24 @@ pub enum DataError {
     },
     /// A probability is not a number from 0 to 1.
     #[error(
-        "{path}: row {row}: the probability of class `{class}` is {value}; probabilities must be numbers from 0 to 1"
+        "{path}: row {row}: the probability of class `{class}` is {value}; probabilities must be numbers from 0 to 1{}",
+        if are_percentages(*sum) { ", so divide percentages by 100" } else { "" }
     )]
     NotAProbability {
+        /// The file.
+        path: String,
+        /// The row, from 1.
+        row: usize,
+        /// The name of the class.
+        class: String,
+        /// The value.
+        value: f64,
+        /// The sum of the row.
+        sum: f64,
+    },
+    /// A logit is not a number.
+    #[error("{path}: row {row}: the logit of class `{class}` is {value}; logits must be numbers")]
+    NotALogit {
         /// The file.
         path: String,
         /// The row, from 1.
@@ -766,16 +914,38 @@ impl DataError {
     /// ```
     /// use mnar::Remedy;
     /// use mnar_data::{PredictionColumns, predictions_from_csv};
-    /// let csv = "label,p_cat,p_dog\ncat,0.9,0.1\n?,0.3,0.7\ndog,0.2,0.8\n";
+    /// let csv = "label,p_cat,p_dog\ncat,0.9,0.1\nunknown,0.3,0.7\ndog,0.2,0.8\n";
     /// let error = predictions_from_csv(csv.as_bytes(), &PredictionColumns::new("label"), "pets.csv").unwrap_err();
-    /// assert_eq!(error.remedies(), [Remedy::set("missing", "?")]);
+    /// assert_eq!(error.remedies(), [Remedy::set("missing", "unknown")]);
     /// ```
     pub fn remedies(&self) -> Vec<Remedy> {
         // What a message has to shorten is free text or a damaged file, not a value to be named.
         let named = |option, value: &String| (value.chars().count() <= SHOWN).then(|| Remedy::set(option, value));
         match self {
-            DataError::NoClassColumns { .. } => vec![Remedy::set("proba", "PREFIX")],
-            DataError::UnknownLabel { label, .. } => named("missing", label).into_iter().collect(),
+            DataError::NoClassColumns { likely, .. } => {
+                vec![Remedy::set("proba", likely.as_deref().unwrap_or("PREFIX"))]
+            }
+            DataError::UnknownLabel { label, advice, .. } => match &**advice {
+                LabelAdvice::Missing => named("missing", label).into_iter().collect(),
+                LabelAdvice::OneColumn { column, class } => {
+                    vec![Remedy::All(vec![Remedy::set("proba", column), Remedy::set("positive", class)])]
+                }
+                LabelAdvice::NoColumn(_) | LabelAdvice::NotNamed => Vec::new(),
+            },
+            DataError::NumberedLabels { classes, .. } => vec![in_order(classes)],
+            DataError::ListClasses { labels, width, .. } if labels.len() == *width => vec![in_order(labels)],
+            DataError::ListClasses { .. } => vec![Remedy::set("classes", "NAMES")],
+            DataError::PositiveUnknown { classes, .. } => {
+                classes.iter().map(|class| Remedy::set("positive", class)).collect()
+            }
+            DataError::NotTwoClasses { labels, .. } => match &labels[..] {
+                [only] => vec![in_order(&["OTHER".to_owned(), only.clone()])],
+                _ => Vec::new(),
+            },
+            DataError::PositiveUnused { .. } => vec![Remedy::unset("positive")],
+            DataError::NotAProbability { value, sum, .. } if value.is_finite() && !are_percentages(*sum) => {
+                vec![Remedy::set("logits", "")]
+            }
             DataError::NotANumber { role: ColumnRole::Number, .. }
             | DataError::MissingValue { role: ColumnRole::Number, .. }
             | DataError::ColumnType { role: ColumnRole::Number, .. } => vec![Remedy::set("features", "COLUMNS")],
@@ -846,9 +1016,13 @@ impl DataError {
     /// An error of the checks of probabilities, which know classes by their number from 1, with the name of the class.
     pub(crate) fn posterior(path: &str, source: mnar::Error, classes: &[String]) -> Self {
         match source {
-            mnar::Error::NotAProbability { row, class, value } => {
+            mnar::Error::NotAProbability { row, class, value, sum } => {
                 let class = classes[class.index()].clone();
-                DataError::NotAProbability { path: path.to_owned(), row, class, value }
+                DataError::NotAProbability { path: path.to_owned(), row, class, value, sum }
+            }
+            mnar::Error::NotFinite { row, column, value, .. } => {
+                let class = classes[column - 1].clone();
+                DataError::NotALogit { path: path.to_owned(), row, class, value }
             }
             other => Self::core(path, other),
         }
@@ -878,6 +1052,12 @@ impl DataError {
         };
         Self::io(path, action, source)
     }
+}
+
+/// Names the classes in this order, unless a comma in a name would make two of it.
+fn in_order(classes: &[String]) -> Remedy {
+    let plain = classes.iter().all(|class| !class.contains(',') && class.chars().count() <= SHOWN);
+    Remedy::set("classes", if plain { classes.join(",") } else { "NAMES".to_owned() })
 }
 
 /// Errors of the same file, one per line.
@@ -911,6 +1091,11 @@ pub(crate) fn shorten(value: &str, most: usize) -> String {
         Some((end, _)) => format!("{}…", &value[..end]),
         None => value.to_owned(),
     }
+}
+
+/// Names for a message, each in quotes.
+pub(crate) fn ticked<S: AsRef<str>>(names: &[S]) -> String {
+    list(&names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>())
 }
 
 /// Names for a message: all of them when few, the first dozen otherwise.

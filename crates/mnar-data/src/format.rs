@@ -82,15 +82,14 @@ impl AnyTable {
     pub(crate) fn open(source: Source<'_>, sheet: Option<&str>) -> Result<Self, DataError> {
         match source {
             Source::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
-            Source::Text(text) => Input::of_text(text).into_any(sheet),
-            Source::Path(path) if path == Path::new("-") => Input::of_text(&TextTable::stdin()?).into_any(sheet),
-            Source::Path(path) => match parquet_folder::files_of(path)? {
+            Source::Path(path) if path != Path::new("-") => match parquet_folder::files_of(path)? {
                 Some(files) => {
                     let notes = vec![Note::Files { count: files.len() }];
                     Ok(Self::Typed(Box::new(ParquetFolder::open(&files, &show(path))?), notes))
                 }
-                None => Input::open(path)?.into_any(sheet),
+                None => Input::of_source(source)?.into_any(sheet),
             },
+            Source::Path(_) | Source::Text(_) => Input::of_source(source)?.into_any(sheet),
         }
     }
 
@@ -125,7 +124,19 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
+    /// A file, standard input, or text in memory.
+    pub(crate) fn of_source(source: Source<'_>) -> Result<Self, DataError> {
+        match source {
+            Source::Path(path) if path == Path::new("-") => Ok(Self::of_text(&TextTable::stdin()?)),
+            Source::Path(path) => Self::open(path),
+            Source::Text(text) => Ok(Self::of_text(text)),
+            Source::Table(table) => {
+                Err(DataError::CopyOf { path: table.source_name().to_owned(), kind: Format::Arrow.name() })
+            }
+        }
+    }
+
+    fn open(path: &Path) -> Result<Self, DataError> {
         let shown = show(path);
         let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&shown, action, error))?;
         let by_name = Format::of_name(path);

@@ -3,7 +3,7 @@
 use crate::arrow_table::Source;
 use crate::columns::{Selection, find, twice};
 use crate::dataset::{ReadOptions, is_npy};
-use crate::error::{ColumnRole, DataError, list, show};
+use crate::error::{DataError, list, show};
 use crate::format::{Format, open_maybe_gzipped};
 use crate::note::Note;
 use crate::npy::Npy;
@@ -52,7 +52,7 @@ pub(crate) fn read(
         let texts = std::iter::once(column).chain(file).collect();
         let missing = Missing::new(missing);
         let mut files = Vec::new();
-        for batch in table.batches(&Selection { numbers: Vec::new(), role: ColumnRole::Number, texts })? {
+        for batch in table.batches(&Selection::texts(texts))? {
             let batch = batch?;
             labels.extend(&batch.texts[0], &missing);
             if let Some(names) = batch.texts.get(1) {

@@ -2,36 +2,38 @@
 
 use crate::arrow_table::Source;
 use crate::columns::{Selection, find};
-use crate::error::{ColumnRole, DataError};
+use crate::dataset::ReadOptions;
+use crate::error::{DataError, list};
+use crate::label_file;
+use crate::note::Note;
 use crate::values::{Interner, Missing};
 use mnar::Labels;
 
 /// Reads the fold of every row, numbered from 0 in the order of the folds' names.
 pub fn read_folds<'a>(source: impl Into<Source<'a>>, fold: &str) -> Result<Vec<u32>, DataError> {
     let source = source.into();
-    let shown = source.name();
-    let table = source.into_table()?;
-    let column = find(table.header(), fold, &shown)?;
-    let mut folds = Interner::default();
-    let selection = Selection { numbers: Vec::new(), role: ColumnRole::Number, texts: vec![column] };
-    for batch in table.batches(&selection)? {
-        folds.extend(&batch?.texts[0], &Missing::new(&[]));
-    }
-    folds.into_folds(fold, &shown)
+    read_texts(source, fold, &[])?.into_folds(fold, &source.name())
 }
 
-/// Reads the labels alone. All, some or none may be missing.
-pub fn read_labels<'a>(source: impl Into<Source<'a>>, label: &str, missing: &[String]) -> Result<Labels, DataError> {
+/// Reads the labels alone, as [`read_dataset`](crate::read_dataset) would read them, and what should be known about them.
+/// All, some or none may be missing.
+pub fn read_labels<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<(Labels, Vec<Note>), DataError> {
     let source = source.into();
-    let shown = source.name();
+    let path = source.name();
+    let Some(label) = &options.label else {
+        let columns = list(source.into_table()?.header());
+        return Err(DataError::NoLabelColumn { path, columns });
+    };
+    let (labels, notes) = label_file::finish(read_texts(source, label, &options.missing)?, options, &path)?;
+    if labels.is_empty() { Err(DataError::NoRows { path }) } else { Ok((labels, notes)) }
+}
+
+fn read_texts(source: Source<'_>, column: &str, missing: &[String]) -> Result<Interner, DataError> {
     let table = source.into_table()?;
-    let column = find(table.header(), label, &shown)?;
-    let missing = Missing::new(missing);
-    let mut labels = Interner::default();
-    let selection = Selection { numbers: Vec::new(), role: ColumnRole::Number, texts: vec![column] };
-    for batch in table.batches(&selection)? {
-        labels.extend(&batch?.texts[0], &missing);
+    let column = find(table.header(), column, &source.name())?;
+    let (mut texts, missing) = (Interner::default(), Missing::new(missing));
+    for batch in table.batches(&Selection::texts(vec![column]))? {
+        texts.extend(&batch?.texts[0], &missing);
     }
-    let labels = labels.into_labels(&shown)?;
-    if labels.is_empty() { Err(DataError::NoRows { path: shown }) } else { Ok(labels) }
+    Ok(texts)
 }

@@ -1,6 +1,7 @@
 //! Copies of a table with some labels blanked.
 
 use crate::arrays::{Spelling, TypedTable as _, check_text, texts_of};
+use crate::arrow_table::Source;
 use crate::atomic::{AtomicFile, TextFile};
 use crate::batch::BATCH_ROWS;
 use crate::columns::find;
@@ -32,15 +33,15 @@ use std::sync::Arc;
 /// becomes UTF-8. The table is never in
 /// memory as a whole, and the copy appears whole or not at all. Where a column is added to a Parquet file, notes of
 /// Arrow about its own types (dictionaries, views) are dropped.
-pub fn mask_labels(
-    input: &Path,
+pub fn mask_labels<'a>(
+    input: impl Into<Source<'a>>,
     output: &Path,
     label: &str,
     missing: &[String],
     keep_truth: Option<&str>,
     labelled: &[bool],
 ) -> Result<(), DataError> {
-    let input = Input::open(input)?;
+    let input = Input::of_source(input.into())?;
     let from = input.format;
     let to = Format::of_name(output).unwrap_or(from);
     let mask = Mask { label, missing: Missing::new(missing), keep_truth, labelled, path: input.path.clone() };

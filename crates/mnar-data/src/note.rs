@@ -1,7 +1,7 @@
 //! What a reader took the liberty of deciding, for the edge to print.
 
 use crate::dates::DateFormat;
-use crate::error::list;
+use crate::error::{list, ticked};
 use std::fmt;
 
 /// Something that was detected in a file, or done about it, and that the user should know.
@@ -70,6 +70,43 @@ pub enum Note {
         /// The other sheets.
         others: Vec<String>,
     },
+    /// The places in a list of probabilities were taken for these classes.
+    ListClasses {
+        /// The column of lists.
+        column: String,
+        /// The classes, in the order of the lists.
+        classes: Vec<String>,
+    },
+    /// Labels that are numbers from 0 were taken for these classes.
+    NumberedLabels {
+        /// The classes, in the order of the numbers.
+        classes: Vec<String>,
+    },
+    /// A single column was taken for the probability of one of two classes.
+    Positive {
+        /// The column.
+        column: String,
+        /// Its class.
+        positive: String,
+        /// The other class.
+        other: String,
+    },
+    /// Some rows share their names.
+    RepeatedNames {
+        /// The column.
+        column: String,
+        /// How many rows have the name of an earlier row.
+        rows: usize,
+        /// The first such name.
+        example: String,
+    },
+    /// Some rows have no name.
+    MissingNames {
+        /// The column.
+        column: String,
+        /// How many rows.
+        rows: usize,
+    },
     /// Several files were read as one table.
     Files {
         /// How many.
@@ -136,13 +173,27 @@ impl fmt::Display for Note {
             Note::Sheet { name, others } => {
                 write!(f, "read the sheet `{name}`; the other sheets are {}", ticked(others))
             }
+            Note::ListClasses { column, classes } => {
+                write!(f, "the numbers of a list in `{column}` are for the classes {}, in this order", list(classes))
+            }
+            Note::NumberedLabels { classes } => {
+                write!(f, "labels are numbers: 0 to {} stand for {}", classes.len().saturating_sub(1), ticked(classes))
+            }
+            Note::Positive { column, positive, other } => {
+                write!(f, "`{column}` is the probability of `{positive}`; the other class is `{other}`")
+            }
+            Note::RepeatedNames { column, rows, example } => {
+                let (are, s) = if *rows == 1 { ("is", "") } else { ("are", "s") };
+                write!(
+                    f,
+                    "the names in `{column}` are not unique: {rows} row{s} {are} called as an earlier one, such as `{example}`"
+                )
+            }
+            Note::MissingNames { column, rows: 1 } => write!(f, "1 row has no name in `{column}`"),
+            Note::MissingNames { column, rows } => write!(f, "{rows} rows have no name in `{column}`"),
             Note::Files { count } => write!(f, "read {count} files as one table"),
         }
     }
-}
-
-fn ticked(names: &[String]) -> String {
-    list(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
 }
 
 /// `12 labels `NA` and 1 label `?``.

@@ -1,12 +1,15 @@
 //! Tables of predictions, read into memory.
 
 use crate::arrow_table::Source;
-use crate::batch::{ColumnStack, Table};
+use crate::batch::{ColumnStack, Table, column_major};
+use crate::classes::Classes;
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::delimited::DelimitedTable;
 use crate::error::DataError;
+use crate::note::Note;
 use crate::parquet_table::ParquetTable;
-use crate::values::{Interner, LabelMatcher, Missing};
+use crate::row_names::RowNames;
+use crate::values::{Interner, Missing};
 use bytes::Bytes;
 use mnar::{Labels, Posteriors};
 use std::io::Read;
@@ -20,6 +23,10 @@ pub struct Predictions {
     pub posteriors: Posteriors,
     /// The fold of every row, numbered from 0 in the order of the folds' names.
     pub folds: Option<Vec<u32>>,
+    /// The names of the rows, if a column was named for them.
+    pub row_names: Option<RowNames>,
+    /// What labels and columns were taken for.
+    pub notes: Vec<Note>,
 }
 
 /// Reads a table of predictions from memory or from a file of any format that [`read_dataset`](crate::read_dataset) reads
@@ -52,26 +59,40 @@ pub fn predictions_from_parquet(
 
 fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Result<Predictions, DataError> {
     let layout = PredictionLayout::find(table.header(), columns, path)?;
-    let matcher = LabelMatcher::new(&layout.classes, &columns.missing, path);
-    let mut probabilities = ColumnStack::new(layout.classes.len());
-    let mut y = Vec::new();
+    let id = layout.id.map(|id| table.header()[id].clone());
+    let missing = Missing::new(&columns.missing);
+    let (mut numbers, mut labels) = (ColumnStack::default(), Interner::default());
     let mut folds = columns.fold.as_ref().map(|name| (name, Interner::default()));
+    let mut row_names = id.map(|column| RowNames { column, names: Vec::new() });
     for batch in table.batches(&layout.selection())? {
         let batch = batch?;
-        matcher.encode(&batch.texts[0], batch.first_row, &mut y)?;
+        let mut texts = batch.texts.iter();
+        let mut next = || texts.next().ok_or_else(|| DataError::Batches { path: path.to_owned() });
+        labels.extend(next()?, &missing);
         if let Some((_, folds)) = &mut folds {
-            folds.extend(&batch.texts[1], &Missing::new(&[]));
+            folds.extend(next()?, &Missing::new(&[]));
         }
-        probabilities.push(&batch);
+        if let Some(row_names) = &mut row_names {
+            row_names.names.extend(next()?.iter().map(|name| name.unwrap_or_default().trim().to_owned()));
+        }
+        numbers.push(batch);
     }
-    if probabilities.rows() == 0 {
+    if numbers.rows() == 0 {
         return Err(DataError::NoRows { path: path.to_owned() });
     }
     let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
-    let posteriors = Posteriors::new(probabilities.into_array(), columns.kind)
-        .map_err(|error| DataError::posterior(path, error, &layout.classes))?;
-    let complete = columns.allow_complete && layout.classes.len() > 1 && y.iter().all(Option::is_some);
-    let labels = if complete { Labels::allow_degenerate } else { Labels::new };
-    let labels = labels(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
-    Ok(Predictions { labels, posteriors, folds })
+    let numbers = numbers.into_columns();
+    let classes = Classes::find(&layout, columns, numbers.len(), labels.census(), path)?;
+    let y = labels.census().texts();
+    let y = y.iter().map(|label| classes.class(label.text, label.first_row)).collect::<Result<Vec<_>, _>>()?;
+    let labels = labels.with_values(&y);
+    let probabilities = column_major(classes.probabilities(numbers, 0)?);
+    let posteriors = Posteriors::new(probabilities, columns.kind)
+        .map_err(|error| DataError::posterior(path, error, &classes.names))?;
+    let complete = columns.allow_complete && classes.names.len() > 1 && labels.iter().all(Option::is_some);
+    let checked = if complete { Labels::allow_degenerate } else { Labels::new };
+    let labels = checked(labels, classes.names).map_err(|cause| DataError::core(path, cause))?;
+    let mut notes = classes.notes;
+    notes.extend(row_names.iter().flat_map(RowNames::notes));
+    Ok(Predictions { labels, posteriors, folds, row_names, notes })
 }

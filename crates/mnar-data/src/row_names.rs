@@ -4,6 +4,8 @@ use crate::column_builder::FinishedColumn;
 use crate::columns::{find, twice};
 use crate::error::DataError;
 use crate::feature_table::{ColumnValues, FeatureColumn};
+use crate::note::Note;
+use std::collections::HashSet;
 
 /// The column that names the image of a row.
 pub(crate) const FILE: &str = "file";
@@ -31,6 +33,22 @@ impl RowNames {
         let ColumnValues::Categorical(texts) = values else { return None };
         let text = |row| texts.code(row).map_or_else(String::new, |code| texts.levels()[code].clone());
         Some(Self { column: name, names: (0..texts.len()).map(text).collect() })
+    }
+
+    /// What should be known about the names: whether rows can be told apart by them.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let mut seen = HashSet::with_capacity(self.names.len());
+        let (missing, named): (Vec<&String>, Vec<&String>) = self.names.iter().partition(|name| name.is_empty());
+        let repeated: Vec<&String> = named.into_iter().filter(|name| !seen.insert(name.as_str())).collect();
+        let mut notes = Vec::new();
+        if let Some(example) = repeated.first() {
+            let (column, example) = (self.column.clone(), (*example).clone());
+            notes.push(Note::RepeatedNames { column, rows: repeated.len(), example });
+        }
+        if !missing.is_empty() {
+            notes.push(Note::MissingNames { column: self.column.clone(), rows: missing.len() });
+        }
+        notes
     }
 }
 

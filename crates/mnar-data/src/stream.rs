@@ -1,13 +1,15 @@
 //! A Parquet file of predictions that is read in constant memory, as often as an estimator needs.
 
-use crate::batch::{Batch, Table as _};
-use crate::columns::{PredictionColumns, PredictionLayout};
+use crate::batch::{Batch, Batches, Table as _};
+use crate::classes::Classes;
+use crate::columns::{PredictionColumns, PredictionLayout, Selection};
 use crate::error::{DataError, show};
+use crate::note::Note;
 use crate::parquet_table::{ParquetFooter, ParquetTable};
-use crate::values::LabelMatcher;
+use crate::values::{Census, Missing};
 use mnar::posteriors::{Renormalised, check_rows};
 use mnar::rows::{Block, Rows, Sums, scan_block};
-use mnar::{Class, Labels, PosteriorKind};
+use mnar::{Class, PosteriorKind};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,16 +18,31 @@ use std::time::SystemTime;
 
 /// Predictions that stay in their Parquet file: a few batches of rows are in memory at a time.
 pub struct ParquetPredictions {
-    path: PathBuf,
-    shown: String,
-    stamp: Stamp,
-    footer: Arc<ParquetFooter>,
-    layout: PredictionLayout,
-    matcher: LabelMatcher,
+    file: Passes,
+    selection: Selection,
+    classes: Classes,
+    /// Whether the rows have names, in the last column of texts.
+    named: bool,
     kind: PosteriorKind,
     rows: usize,
     counts: Vec<usize>,
     renormalised: Renormalised,
+}
+
+/// Some rows, one after the other: their labels, and their names if a column was named for them.
+pub struct LabelledRows<'a> {
+    /// The labels.
+    pub labels: &'a [Option<Class>],
+    /// The names, `None` where one is missing.
+    pub names: Option<Vec<Option<&'a str>>>,
+}
+
+/// A file that is read several times.
+struct Passes {
+    path: PathBuf,
+    shown: String,
+    stamp: Stamp,
+    footer: Arc<ParquetFooter>,
 }
 
 /// Recognises a file that was replaced between two passes.
@@ -42,79 +59,31 @@ impl Stamp {
     }
 }
 
-impl ParquetPredictions {
-    /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
-    pub fn open(path: &Path, columns: &PredictionColumns) -> Result<Self, DataError> {
+impl Passes {
+    fn open(path: &Path) -> Result<Self, DataError> {
         let shown = show(path);
         let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
         let stamp = Stamp::of(&file, &shown)?;
         let footer = ParquetTable::open(file, &shown)?.footer().clone();
-        let mut layout = PredictionLayout::find(footer.header(), columns, &shown)?;
-        layout.fold = None;
-        let mut table = Self {
-            path: path.to_owned(),
-            matcher: LabelMatcher::new(&layout.classes, &columns.missing, &shown),
-            counts: vec![0; layout.classes.len()],
-            shown,
-            stamp,
-            footer,
-            layout,
-            kind: columns.kind,
-            rows: 0,
-            renormalised: Renormalised::default(),
-        };
-        table.count()?;
-        Ok(table)
+        Ok(Self { path: path.to_owned(), shown, stamp, footer })
     }
 
-    fn count(&mut self) -> Result<(), DataError> {
-        let (mut rows, mut renormalised) = (0, Renormalised::default());
-        let mut counts = vec![0; self.layout.classes.len()];
-        self.walk(|_, labels, drift| {
-            rows += labels.len();
-            labels.iter().flatten().for_each(|class| counts[class.index()] += 1);
-            renormalised.merge(drift);
-        })?;
-        if rows == 0 {
-            return Err(DataError::NoRows { path: self.shown.clone() });
-        }
-        if i64::try_from(rows) != Ok(self.footer.claimed_rows()) {
-            let cause = format!("its footer claims {} rows but it holds {rows}", self.footer.claimed_rows());
-            return Err(DataError::parquet(&self.shown, cause));
-        }
-        self.check_estimable(rows, &counts)?;
-        (self.rows, self.counts, self.renormalised) = (rows, counts, renormalised);
-        Ok(())
-    }
-
-    /// The refusals of [`Labels::new`], in its order, from the counts alone: the labels are not kept.
-    fn check_estimable(&self, rows: usize, counts: &[usize]) -> Result<(), DataError> {
-        let labelled: usize = counts.iter().sum();
-        let names = &self.layout.classes;
-        // Duplicate class names are the one thing that counts do not show.
-        let cause = if let Err(cause) = Labels::allow_degenerate(Vec::new(), names.clone()) {
-            cause
-        } else if labelled == 0 {
-            mnar::Error::NoLabels { n: rows }
-        } else if let [class] = names.as_slice() {
-            mnar::Error::OneClass { class: class.clone() }
-        } else if labelled == rows {
-            mnar::Error::NoUnlabelled { n: rows }
-        } else {
-            return Ok(());
-        };
-        Err(DataError::core(&self.shown, cause))
-    }
-
-    /// One pass: the next batch is decoded on another thread while `visit` has the present one.
-    fn walk(&self, mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised)) -> Result<(), DataError> {
+    fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
         // A file of its own for each pass: passes may run side by side, and copies of a handle share its position.
         let file = File::open(&self.path).map_err(|error| DataError::io(&self.shown, "opened", error))?;
         if Stamp::of(&file, &self.shown)? != self.stamp {
             return Err(DataError::Changed { path: self.shown.clone() });
         }
-        let table = Box::new(ParquetTable::again(file, self.footer.clone()));
-        let batches = table.batches(&self.layout.selection())?;
+        Box::new(ParquetTable::again(file, self.footer.clone())).batches(selection)
+    }
+
+    /// One pass: the next batch is decoded on another thread while `visit` has the present one.
+    fn walk(
+        &self,
+        selection: &Selection,
+        mut visit: impl FnMut(Batch) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let batches = self.batches(selection)?;
         std::thread::scope(|scope| {
             let (send, receive) = sync_channel::<Result<Batch, DataError>>(1);
             scope.spawn(move || {
@@ -125,19 +94,115 @@ impl ParquetPredictions {
                     }
                 }
             });
-            let mut labels = Vec::new();
-            for batch in receive {
-                let mut batch = batch?;
-                labels.clear();
-                self.matcher.encode(&batch.texts[0], batch.first_row, &mut labels)?;
-                let mut columns: Vec<&mut [f64]> = batch.numbers.iter_mut().map(Vec::as_mut_slice).collect();
-                let drift = check_rows(&mut columns, batch.first_row)
-                    .map_err(|error| DataError::posterior(&self.shown, error, &self.layout.classes))?;
-                let columns: Vec<&[f64]> = batch.numbers.iter().map(Vec::as_slice).collect();
-                visit(&columns, &labels, drift);
+            receive.into_iter().try_for_each(|batch| visit(batch?))
+        })
+    }
+}
+
+/// Distinct labels that are counted. A column of names by mistake has more, and is refused for those that were.
+const MOST_LABELS: usize = 100_000;
+
+impl ParquetPredictions {
+    /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
+    pub fn open(path: &Path, columns: &PredictionColumns) -> Result<Self, DataError> {
+        let file = Passes::open(path)?;
+        let shown = &file.shown;
+        let mut layout = PredictionLayout::find(file.footer.header(), columns, shown)?;
+        layout.fold = None;
+        let mut selection = layout.selection();
+        // How long lists are is not known before one is seen.
+        let width = match selection.lists {
+            None => selection.width(),
+            Some(_) => file.batches(&selection)?.next().transpose()?.map_or(0, |batch| batch.numbers.len()),
+        };
+        if width == 0 || file.footer.claimed_rows() == 0 {
+            return Err(DataError::NoRows { path: shown.clone() });
+        }
+        selection.lists = selection.lists.map(|_| width);
+        let (mut labels, missing) = (Census::default(), Missing::new(&columns.missing));
+        file.walk(&Selection::texts(vec![layout.label]), |batch| {
+            if labels.len() < MOST_LABELS {
+                labels.extend(&batch.texts[0], &missing);
             }
             Ok(())
+        })?;
+        let classes = Classes::find(&layout, columns, width, &labels, shown)?;
+        let mut table = Self {
+            counts: vec![0; classes.names.len()],
+            named: layout.id.is_some(),
+            file,
+            selection,
+            classes,
+            kind: columns.kind,
+            rows: 0,
+            renormalised: Renormalised::default(),
+        };
+        table.count()?;
+        Ok(table)
+    }
+
+    fn count(&mut self) -> Result<(), DataError> {
+        let (mut rows, mut renormalised) = (0, Renormalised::default());
+        let mut counts = vec![0; self.classes.names.len()];
+        self.walk(|_, labels, drift| {
+            rows += labels.len();
+            labels.iter().flatten().for_each(|class| counts[class.index()] += 1);
+            renormalised.merge(drift);
+        })?;
+        if i64::try_from(rows) != Ok(self.file.footer.claimed_rows()) {
+            let cause = format!("its footer claims {} rows but it holds {rows}", self.file.footer.claimed_rows());
+            return Err(DataError::parquet(&self.file.shown, cause));
+        }
+        self.check_estimable(rows, &counts)?;
+        (self.rows, self.counts, self.renormalised) = (rows, counts, renormalised);
+        Ok(())
+    }
+
+    /// The refusals of [`mnar::Labels::new`], in its order, from the counts alone: the labels are not kept.
+    fn check_estimable(&self, rows: usize, counts: &[usize]) -> Result<(), DataError> {
+        let labelled: usize = counts.iter().sum();
+        let cause = if labelled == 0 {
+            mnar::Error::NoLabels { n: rows }
+        } else if let [class] = self.classes.names.as_slice() {
+            mnar::Error::OneClass { class: class.clone() }
+        } else if labelled == rows {
+            mnar::Error::NoUnlabelled { n: rows }
+        } else {
+            return Ok(());
+        };
+        Err(DataError::core(&self.file.shown, cause))
+    }
+
+    /// One pass over probabilities and labels.
+    fn walk(&self, mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised)) -> Result<(), DataError> {
+        self.file.walk(&self.selection, |Batch { first_row, numbers, texts, .. }| {
+            let labels = self.classes.encode(&texts[0], first_row)?;
+            let mut numbers = self.classes.probabilities(numbers, first_row)?;
+            let mut columns: Vec<&mut [f64]> = numbers.iter_mut().map(Vec::as_mut_slice).collect();
+            let drift = check_rows(&mut columns, first_row)
+                .map_err(|error| DataError::posterior(&self.file.shown, error, &self.classes.names))?;
+            let columns: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
+            visit(&columns, &labels, drift);
+            Ok(())
         })
+    }
+
+    /// One pass over the labels, and over the names of the rows, without the probabilities.
+    pub fn walk_labels(
+        &self,
+        mut visit: impl FnMut(LabelledRows<'_>) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        self.file.walk(&Selection::texts(self.selection.texts.clone()), |batch| {
+            let labels = self.classes.encode(&batch.texts[0], batch.first_row)?;
+            let names = batch.texts.last().filter(|_| self.named);
+            let names = names.map(|names| names.iter().map(|name| name.map(str::trim)).collect());
+            visit(LabelledRows { labels: &labels, names })
+        })
+    }
+
+    /// What labels and columns were taken for.
+    pub fn notes(&self) -> &[Note] {
+        &self.classes.notes
     }
 
     /// n, the number of rows.
@@ -158,7 +223,7 @@ impl ParquetPredictions {
 
 impl Rows for ParquetPredictions {
     fn names(&self) -> &[String] {
-        &self.layout.classes
+        &self.classes.names
     }
 
     fn kind(&self) -> PosteriorKind {

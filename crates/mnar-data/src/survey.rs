@@ -3,7 +3,7 @@
 use crate::arrow_table::Source;
 use crate::column_builder::FinishedColumn;
 use crate::columns::{find, twice};
-use crate::dataset::{FolderFiles, Inputs, Kind, ReadInputs, ReadOptions, list_image_folder};
+use crate::dataset::{FolderFiles, Inputs, Kind, ReadInputs, ReadOptions, check_stdin, list_image_folder};
 use crate::encoder::encoding_of;
 use crate::error::{DataError, list};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, MISSING};
@@ -99,6 +99,7 @@ pub enum ColumnFate {
 /// ```
 pub fn survey<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<Survey, DataError> {
     let source = source.into();
+    check_stdin(source, options)?;
     let kind = Kind::of_source(source)?;
     match (kind, source) {
         (Kind::ImageFolder, Source::Path(path)) => survey_folder(path, options),

@@ -88,6 +88,7 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
     let read = read_all(source, purpose, id)?;
     let Read { mut columns, labels, rows, mut notes, .. } = read;
     let row_names = id.and_then(|id| RowNames::take(&mut columns, id.trim()));
+    notes.extend(row_names.iter().flat_map(RowNames::notes));
     let screened = screen(columns, purpose.may_choose(), &shown)?;
     notes.extend(screened.notes);
     let features = FeatureTable::new(screened.columns, rows, purpose.missing(), &shown).with_dates(screened.dates);

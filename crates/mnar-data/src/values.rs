@@ -1,6 +1,6 @@
 //! Labels and folds as text, turned into classes.
 
-use crate::error::{DataError, list};
+use crate::error::DataError;
 use arrow_array::{Array, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::{Class, Labels};
@@ -45,52 +45,22 @@ fn canonical(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// Turns labels into the classes of the probability columns.
+/// Finds classes by their names.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelMatcher {
     exact: HashMap<String, Class>,
     /// Tried next; without names that two classes share once written alike.
     alike: HashMap<String, Option<Class>>,
-    classes: Vec<String>,
-    missing: Missing,
-    path: String,
 }
 
 impl LabelMatcher {
-    pub(crate) fn new(classes: &[String], missing: &[String], path: &str) -> Self {
+    pub(crate) fn new(classes: &[String]) -> Self {
         let numbered = || classes.iter().enumerate().map(|(k, name)| (name, Class::from(k)));
         let mut alike = HashMap::new();
         for (name, class) in numbered() {
             alike.entry(canonical(name).into_owned()).and_modify(|other| *other = None).or_insert(Some(class));
         }
-        Self {
-            exact: numbered().map(|(name, class)| (name.clone(), class)).collect(),
-            alike,
-            classes: classes.to_vec(),
-            missing: Missing::new(missing),
-            path: path.to_owned(),
-        }
-    }
-
-    /// The classes of a batch whose first row is `first_row`, from 0.
-    pub(crate) fn encode(
-        &self,
-        texts: &LargeStringArray,
-        first_row: usize,
-        out: &mut Vec<Option<Class>>,
-    ) -> Result<(), DataError> {
-        for (i, label) in cells(texts, &self.missing).enumerate() {
-            out.push(match label {
-                None => None,
-                Some(label) => Some(self.class(label).ok_or_else(|| DataError::UnknownLabel {
-                    path: self.path.clone(),
-                    row: first_row + i + 1,
-                    label: label.to_owned(),
-                    classes: list(&self.classes),
-                })?),
-            });
-        }
-        Ok(())
+        Self { exact: numbered().map(|(name, class)| (name.clone(), class)).collect(), alike }
     }
 
     pub(crate) fn class(&self, label: &str) -> Option<Class> {
@@ -101,7 +71,7 @@ impl LabelMatcher {
 /// The sorted names of texts that were numbered from 0, and the position among them of every number.
 pub(crate) fn settle(codes: &HashMap<String, u32>) -> (Vec<String>, Vec<u32>) {
     // Only where all values are whole numbers: among "1.0" and "2.5" the ".0" belongs to the value.
-    let whole = codes.keys().all(|text| canonical(text).parse::<i64>().is_ok());
+    let whole = codes.keys().all(|text| whole_number(text).is_some());
     let name = |text: &str| if whole { canonical(text).into_owned() } else { text.to_owned() };
     let renamed: Vec<(String, u32)> = codes.iter().map(|(text, &code)| (name(text), code)).collect();
     let names = class_names(renamed.iter().map(|(name, _)| name.as_str()));
@@ -113,10 +83,102 @@ pub(crate) fn settle(codes: &HashMap<String, u32>) -> (Vec<String>, Vec<u32>) {
     (names, order)
 }
 
-/// Numbers texts in the order in which they occur; names and order are settled once all are known.
+/// The distinct texts of a column, numbered in the order in which they occur.
+#[derive(Default)]
+pub(crate) struct Census {
+    codes: HashMap<String, u32>,
+    /// How many rows have each, and the first of them, from 0.
+    tallies: Vec<(usize, usize)>,
+    rows: usize,
+}
+
+/// A text of a column.
+pub(crate) struct Counted<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) count: usize,
+    /// The first row that has it, from 0.
+    pub(crate) first_row: usize,
+}
+
+/// Texts that mean missing in the files of common tools.
+const MARKS: [&str; 14] =
+    ["NA", "na", "<NA>", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "None", "none", "?", "."];
+
+impl Census {
+    /// Counts a row, `None` where its value is missing, and gives the number of its text.
+    pub(crate) fn add(&mut self, text: Option<&str>) -> Option<u32> {
+        let row = self.rows;
+        self.rows += 1;
+        let text = text?;
+        if let Some(&code) = self.codes.get(text) {
+            self.tallies[code as usize].0 += 1;
+            return Some(code);
+        }
+        Some(self.insert(text.to_owned(), (1, row)))
+    }
+
+    pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing) {
+        cells(texts, missing).for_each(|text| {
+            self.add(text);
+        });
+    }
+
+    fn insert(&mut self, text: String, tally: (usize, usize)) -> u32 {
+        let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
+        self.codes.insert(text, code);
+        self.tallies.push(tally);
+        code
+    }
+
+    /// Rows counted, those without a value among them.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of distinct texts.
+    pub(crate) fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The texts in the order of their numbers.
+    pub(crate) fn texts(&self) -> Vec<Counted<'_>> {
+        let mut texts: Vec<(&String, &u32)> = self.codes.iter().collect();
+        texts.sort_unstable_by_key(|(_, code)| **code);
+        let tallied = texts.into_iter().zip(&self.tallies);
+        tallied.map(|((text, _), &(count, first_row))| Counted { text, count, first_row }).collect()
+    }
+
+    /// The labels that mean missing in the files of common tools, and how often each occurs. The name of one of the
+    /// `classes`, where these are known, is none.
+    ///
+    /// `-1` is one where the others are classes numbered from 0; with one other label it is a class, as in -1 and 1,
+    /// unless the classes are known.
+    pub(crate) fn marks(&self, classes: Option<&LabelMatcher>) -> Vec<(String, usize)> {
+        let is_class = |text: &str| classes.is_some_and(|classes| classes.class(text).is_some());
+        let is_word = |text: &str| MARKS.contains(&text) && !is_class(text);
+        let others = self.codes.keys().filter(|text| !is_word(text));
+        let numbers: Option<HashSet<i64>> = others.map(|text| whole_number(text)).collect();
+        let minus_one = numbers.is_some_and(|numbers| {
+            let enough = classes.is_some() || numbers.len() > 2;
+            numbers.contains(&-1) && enough && numbers.iter().all(|number| *number >= -1)
+        });
+        let is_mark = |text: &str| is_word(text) || (minus_one && canonical(text) == "-1" && !is_class(text));
+        let marks = self.texts().into_iter().filter(|counted| is_mark(counted.text));
+        let mut marks: Vec<(String, usize)> = marks.map(|mark| (mark.text.to_owned(), mark.count)).collect();
+        marks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        marks
+    }
+}
+
+/// The whole number that a text is, however it is written.
+pub(crate) fn whole_number(text: &str) -> Option<i64> {
+    canonical(text).parse().ok()
+}
+
+/// Numbers the text of every row; names and order are settled once all are known.
 #[derive(Default)]
 pub(crate) struct Interner {
-    codes: HashMap<String, u32>,
+    census: Census,
     rows: Vec<Option<u32>>,
 }
 
@@ -128,53 +190,36 @@ impl Interner {
 
     /// Adds a row; `None` where its value is missing.
     pub(crate) fn push(&mut self, text: Option<&str>) {
-        let code = text.map(|text| match self.codes.get(text) {
-            Some(&code) => code,
-            None => {
-                let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
-                self.codes.insert(text.to_owned(), code);
-                code
-            }
-        });
+        let code = self.census.add(text);
         self.rows.push(code);
     }
 
+    pub(crate) fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// The value of every row, given the values of the texts in the order of their numbers.
+    pub(crate) fn with_values<T: Copy>(self, values: &[Option<T>]) -> Vec<Option<T>> {
+        self.rows.into_iter().map(|code| code.and_then(|code| values[code as usize])).collect()
+    }
+
     /// Takes labels that mean missing in the files of common tools for missing, and returns how often each occurs.
-    ///
-    /// `-1` is one where the others are classes numbered from 0; with one other class it is a class, as in -1 and 1.
     pub(crate) fn take_marks(&mut self) -> Vec<(String, usize)> {
-        const MARKS: [&str; 14] =
-            ["NA", "na", "<NA>", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL", "None", "none", "?", "."];
-        let others: Vec<Cow<'_, str>> =
-            self.codes.keys().filter(|text| !MARKS.contains(&text.as_str())).map(|text| canonical(text)).collect();
-        let numbers: Option<HashSet<i64>> = others.iter().map(|text| text.parse().ok()).collect();
-        let minus_one = numbers.is_some_and(|numbers| {
-            numbers.contains(&-1) && numbers.len() > 2 && numbers.iter().all(|number| *number >= -1)
-        });
-        let is_mark = |text: &str| MARKS.contains(&text) || (minus_one && canonical(text) == "-1");
-        let mut counts = vec![0; self.codes.len()];
-        self.rows.iter().flatten().for_each(|&code| counts[code as usize] += 1);
-        let mut marks: Vec<(String, usize)> = self
-            .codes
-            .iter()
-            .filter(|(text, _)| is_mark(text))
-            .map(|(text, &code)| (text.clone(), counts[code as usize]))
-            .collect();
+        let marks = self.census.marks(None);
         if marks.is_empty() {
             return marks;
         }
-        marks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let mut old: Vec<(String, u32)> = std::mem::take(&mut self.codes).into_iter().collect();
-        old.sort_unstable_by_key(|(_, code)| *code);
-        let mut renumbered = vec![None; old.len()];
-        for (text, code) in old.into_iter().filter(|(text, _)| !marks.iter().any(|(mark, _)| mark == text)) {
-            let new = u32::try_from(self.codes.len()).expect("fewer than before");
-            renumbered[code as usize] = Some(new);
-            self.codes.insert(text, new);
-        }
+        let old = std::mem::take(&mut self.census);
+        let mut kept = Census { rows: old.rows, ..Census::default() };
+        let is_mark = |text: &str| marks.iter().any(|(mark, _)| mark == text);
+        let renumber = |Counted { text, count, first_row }: Counted<'_>| {
+            (!is_mark(text)).then(|| kept.insert(text.to_owned(), (count, first_row)))
+        };
+        let renumbered: Vec<Option<u32>> = old.texts().into_iter().map(renumber).collect();
         for row in &mut self.rows {
             *row = row.and_then(|code| renumbered[code as usize]);
         }
+        self.census = kept;
         marks
     }
 
@@ -185,7 +230,7 @@ impl Interner {
 
     /// The sorted names, and the position of every row's value among them.
     fn finish(self) -> (Vec<String>, Vec<Option<u32>>) {
-        let (names, order) = settle(&self.codes);
+        let (names, order) = settle(&self.census.codes);
         let rows = self.rows.into_iter().map(|code| code.map(|code| order[code as usize])).collect();
         (names, rows)
     }
@@ -231,11 +276,32 @@ mod tests {
 
     #[test]
     fn classes_that_would_be_confused_match_exactly_only() {
-        let matcher = LabelMatcher::new(&["1".into(), "1.0".into(), "2".into()], &[], "f");
+        let matcher = LabelMatcher::new(&["1".into(), "1.0".into(), "2".into()]);
         assert_eq!(matcher.class("1"), Some(Class(0)));
         assert_eq!(matcher.class("1.0"), Some(Class(1)));
         assert_eq!(matcher.class("1.00"), None);
         assert_eq!(matcher.class("2.0"), Some(Class(2)));
+    }
+
+    #[test]
+    fn marks_of_missing_labels_are_no_class_by_name() {
+        let marks = |texts: &[&str], classes: Option<&[&str]>| {
+            let mut census = Census::default();
+            texts.iter().for_each(|text| {
+                census.add(Some(text));
+            });
+            let classes = classes.map(|names| LabelMatcher::new(&names.iter().map(|&n| n.into()).collect::<Vec<_>>()));
+            census.marks(classes.as_ref()).into_iter().map(|(mark, _)| mark).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(&["a", "?", "NA", "NA"], None), ["NA", "?"]);
+        assert_eq!(marks(&["a", "?", "NA"], Some(&["a", "NA"])), ["?"]);
+        assert_eq!(marks(&["0", "1", "-1"], None), ["-1"]);
+        // A class beside 1, unless it is known that the classes are others.
+        assert!(marks(&["1", "-1"], None).is_empty());
+        assert_eq!(marks(&["1", "-1.0", "nan"], Some(&["0", "1"])), ["-1.0", "nan"]);
+        assert!(marks(&["1", "-1"], Some(&["-1", "1"])).is_empty());
+        assert!(marks(&["a", "-1"], Some(&["a", "b"])).is_empty());
+        assert!(marks(&["0", "-2", "-1"], Some(&["0", "1"])).is_empty());
     }
 
     #[test]

@@ -17,6 +17,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+/// What a column to write holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// See [`Column::Numbers`].
+    Numbers,
+    /// See [`Column::Integers`].
+    Integers,
+    /// See [`Column::Texts`].
+    Texts,
+}
+
 /// A column to write.
 #[derive(Clone, Debug)]
 pub enum Column<'a> {
@@ -26,6 +37,18 @@ pub enum Column<'a> {
     Integers(&'a [u64]),
     /// Texts; `None` is blank in CSV and null in Parquet.
     Texts(Vec<Option<&'a str>>),
+}
+
+impl ColumnKind {
+    fn field(self, name: &str) -> Result<Arc<Type>, ParquetError> {
+        let (physical, logical, repetition) = match self {
+            ColumnKind::Numbers => (Physical::DOUBLE, None, Repetition::REQUIRED),
+            ColumnKind::Integers => (Physical::INT64, Some(LogicalType::integer(64, false)), Repetition::REQUIRED),
+            ColumnKind::Texts => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL),
+        };
+        let field = Type::primitive_type_builder(name, physical).with_logical_type(logical).with_repetition(repetition);
+        field.build().map(Arc::new)
+    }
 }
 
 impl Column<'_> {
@@ -43,24 +66,32 @@ impl Column<'_> {
         self.len() == 0
     }
 
-    fn field(&self, name: &str) -> Result<Arc<Type>, ParquetError> {
-        let (physical, logical, repetition) = match self {
-            Column::Numbers(_) => (Physical::DOUBLE, None, Repetition::REQUIRED),
-            Column::Integers(_) => (Physical::INT64, Some(LogicalType::integer(64, false)), Repetition::REQUIRED),
-            Column::Texts(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL),
-        };
-        let field = Type::primitive_type_builder(name, physical).with_logical_type(logical).with_repetition(repetition);
-        field.build().map(Arc::new)
+    /// What it holds.
+    pub fn kind(&self) -> ColumnKind {
+        match self {
+            Column::Numbers(_) => ColumnKind::Numbers,
+            Column::Integers(_) => ColumnKind::Integers,
+            Column::Texts(_) => ColumnKind::Texts,
+        }
     }
 
-    /// Writes some rows of the column, a part at a time.
-    fn write(&self, rows: Range<usize>, writer: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
+    /// Some rows of it.
+    fn part(&self, rows: Range<usize>) -> Column<'_> {
+        match self {
+            Column::Numbers(values) => Column::Numbers(&values[rows]),
+            Column::Integers(values) => Column::Integers(&values[rows]),
+            Column::Texts(values) => Column::Texts(values[rows].to_vec()),
+        }
+    }
+
+    /// Writes the column, a part at a time.
+    fn write(&self, writer: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         match self {
             Column::Numbers(values) => {
-                writer.typed::<DoubleType>().write_batch(&values[rows], None, None)?;
+                writer.typed::<DoubleType>().write_batch(values, None, None)?;
             }
             Column::Integers(values) => {
-                for part in values[rows].chunks(BATCH_ROWS) {
+                for part in values.chunks(BATCH_ROWS) {
                     let values: Vec<i64> = part.iter().map(|value| value.cast_signed()).collect();
                     writer.typed::<Int64Type>().write_batch(&values, None, None)?;
                 }
@@ -68,7 +99,7 @@ impl Column<'_> {
             Column::Texts(values) => {
                 // Labels repeat, and a text that was met before is shared.
                 let mut known: HashMap<&str, ByteArray> = HashMap::new();
-                for part in values[rows].chunks(BATCH_ROWS) {
+                for part in values.chunks(BATCH_ROWS) {
                     let texts = part.iter().flatten();
                     let texts = texts.map(|text| known.entry(text).or_insert_with(|| ByteArray::from(*text)).clone());
                     let texts: Vec<ByteArray> = texts.collect();
@@ -88,38 +119,114 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Writes a table: Parquet where the name ends in `.parquet` or `.pq`, tabs in `.tsv`, else CSV; gzipped where
 /// `.gz` follows. The file appears whole or not at all.
 pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), DataError> {
-    let shown = show(path);
+    let kinds: Vec<(&str, ColumnKind)> = columns.iter().map(|(name, column)| (*name, column.kind())).collect();
+    let mut writer = TableWriter::create(path, &kinds)?;
     let rows = columns.first().map_or(0, |(_, column)| column.len());
-    if let Some((name, column)) = columns.iter().find(|(_, column)| column.len() != rows) {
-        return Err(DataError::ColumnLength {
-            path: shown,
-            column: (*name).to_owned(),
-            found: column.len(),
-            expected: rows,
-        });
+    writer.check_lengths(rows, columns.iter().map(|(_, column)| column.len()))?;
+    for start in (0..rows).step_by(GROUP_ROWS) {
+        let group = start..(start + GROUP_ROWS).min(rows);
+        writer.write(&columns.iter().map(|(_, column)| column.part(group.clone())).collect::<Vec<_>>())?;
     }
-    let header: Vec<String> = columns.iter().map(|(name, _)| name.trim().to_owned()).collect();
-    check_distinct(&header, &shown)?;
-    match Format::of_name(path) {
-        Some(Format::Parquet) => write_parquet(path, columns, rows, &shown),
-        Some(Format::Delimited { delimiter }) => write_delimited(path, columns, rows, delimiter, &shown),
-        _ => write_delimited(path, columns, rows, b',', &shown),
+    writer.commit()
+}
+
+/// A table that is written a part at a time, in the format that its name stands for, as [`write_table`] does. It appears
+/// once it is committed, and never if it is dropped before that.
+///
+/// ```
+/// use mnar_data::{Column, ColumnKind, TableWriter};
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("squares.csv");
+/// let mut writer = TableWriter::create(&path, &[("n", ColumnKind::Integers), ("square", ColumnKind::Numbers)])?;
+/// writer.write(&[Column::Integers(&[1, 2]), Column::Numbers(&[1.0, 4.0])])?;
+/// writer.write(&[Column::Integers(&[3]), Column::Numbers(&[9.0])])?;
+/// writer.commit()?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "n,square\n1,1.0\n2,4.0\n3,9.0\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TableWriter {
+    columns: Vec<(String, ColumnKind)>,
+    shown: String,
+    output: Output,
+}
+
+enum Output {
+    Delimited(Box<csv::Writer<TextFile>>),
+    Parquet(Box<SerializedFileWriter<AtomicFile>>),
+}
+
+impl TableWriter {
+    /// Starts a table with these columns.
+    pub fn create(path: &Path, columns: &[(&str, ColumnKind)]) -> Result<Self, DataError> {
+        let shown = show(path);
+        let header: Vec<String> = columns.iter().map(|(name, _)| name.trim().to_owned()).collect();
+        check_distinct(&header, &shown)?;
+        let output = match Format::of_name(path) {
+            Some(Format::Parquet) => {
+                let writer = parquet_writer(path, columns, &shown)?;
+                Output::Parquet(Box::new(writer))
+            }
+            format => {
+                let delimiter = if let Some(Format::Delimited { delimiter }) = format { delimiter } else { b',' };
+                let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
+                let header = writer.write_record(columns.iter().map(|(name, _)| *name));
+                header.map_err(|error| DataError::csv(&shown, "written", error))?;
+                Output::Delimited(Box::new(writer))
+            }
+        };
+        Ok(Self { columns: columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect(), shown, output })
+    }
+
+    /// Adds rows: one column of the same length for each, of the kinds that the table was started with. They become a row
+    /// group of a Parquet file.
+    pub fn write(&mut self, columns: &[Column<'_>]) -> Result<(), DataError> {
+        let rows = columns.first().map_or(0, Column::len);
+        self.check_lengths(rows, columns.iter().map(Column::len))?;
+        if !columns.iter().map(Column::kind).eq(self.columns.iter().map(|(_, kind)| *kind)) {
+            return Err(DataError::Batches { path: self.shown.clone() });
+        }
+        match &mut self.output {
+            Output::Delimited(writer) => write_rows(writer, columns, rows, &self.shown),
+            Output::Parquet(writer) => {
+                write_group(writer, columns).map_err(|error| DataError::parquet_written(&self.shown, error))
+            }
+        }
+    }
+
+    /// Puts the table in its place.
+    pub fn commit(self) -> Result<(), DataError> {
+        match self.output {
+            Output::Delimited(writer) => {
+                let file = writer.into_inner();
+                file.map_err(|error| DataError::io(&self.shown, "written", error.into_error()))?.commit()
+            }
+            Output::Parquet(writer) => {
+                writer.into_inner().map_err(|error| DataError::parquet_written(&self.shown, error))?.commit()
+            }
+        }
+    }
+
+    fn check_lengths(&self, expected: usize, lengths: impl Iterator<Item = usize>) -> Result<(), DataError> {
+        match self.columns.iter().zip(lengths).find(|(_, found)| *found != expected) {
+            None => Ok(()),
+            Some(((column, _), found)) => {
+                let (path, column) = (self.shown.clone(), column.clone());
+                Err(DataError::ColumnLength { path, column, found, expected })
+            }
+        }
     }
 }
 
-fn write_delimited(
-    path: &Path,
-    columns: &[(&str, Column<'_>)],
+fn write_rows(
+    writer: &mut csv::Writer<TextFile>,
+    columns: &[Column<'_>],
     rows: usize,
-    delimiter: u8,
     shown: &str,
 ) -> Result<(), DataError> {
     let failed = |error| DataError::csv(shown, "written", error);
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
-    writer.write_record(columns.iter().map(|(name, _)| *name)).map_err(failed)?;
     let mut cell = Vec::new();
     for i in 0..rows {
-        for (_, column) in columns {
+        for column in columns {
             cell.clear();
             // The shortest digits that read back to the same bits; `{:?}` turns to exponents where `{}` would
             // write 300 zeros. Writing to a vector cannot fail.
@@ -133,32 +240,35 @@ fn write_delimited(
         }
         writer.write_record(None::<&[u8]>).map_err(failed)?;
     }
-    let file = writer.into_inner().map_err(|error| DataError::io(shown, "written", error.into_error()))?;
-    file.commit()
+    Ok(())
 }
 
-fn write_parquet(path: &Path, columns: &[(&str, Column<'_>)], rows: usize, shown: &str) -> Result<(), DataError> {
+fn parquet_writer(
+    path: &Path,
+    columns: &[(&str, ColumnKind)],
+    shown: &str,
+) -> Result<SerializedFileWriter<AtomicFile>, DataError> {
     let failed = |error| DataError::parquet_written(shown, error);
-    let fields = columns.iter().map(|(name, column)| column.field(name)).collect::<Result<Vec<_>, _>>();
+    let fields = columns.iter().map(|(name, kind)| kind.field(name)).collect::<Result<Vec<_>, _>>();
     let schema = Type::group_type_builder("schema").with_fields(fields.map_err(failed)?).build().map_err(failed)?;
     let mut properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-    for (name, column) in columns {
-        if matches!(column, Column::Numbers(_)) {
+    for (name, kind) in columns {
+        if *kind == ColumnKind::Numbers {
             // Hardly any two probabilities are equal: a dictionary of them costs time and saves nothing.
             properties = properties.set_column_dictionary_enabled(ColumnPath::new(vec![(*name).to_owned()]), false);
         }
     }
     let file = AtomicFile::create(path)?;
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build())).map_err(failed)?;
-    for start in (0..rows).step_by(GROUP_ROWS) {
-        let group = start..(start + GROUP_ROWS).min(rows);
-        let mut writer = writer.next_row_group().map_err(failed)?;
-        for (_, column) in columns {
-            let mut column_writer = writer.next_column().map_err(failed)?.expect("the schema has one field per column");
-            column.write(group.clone(), &mut column_writer).map_err(failed)?;
-            column_writer.close().map_err(failed)?;
-        }
-        writer.close().map_err(failed)?;
+    SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build())).map_err(failed)
+}
+
+fn write_group(writer: &mut SerializedFileWriter<AtomicFile>, columns: &[Column<'_>]) -> Result<(), ParquetError> {
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        let mut column_writer = group.next_column()?.expect("the schema has one field per column");
+        column.write(&mut column_writer)?;
+        column_writer.close()?;
     }
-    writer.into_inner().map_err(failed)?.commit()
+    group.close()?;
+    Ok(())
 }

@@ -750,7 +750,7 @@ fn parquet_types_and_folders() {
         assert_eq!(read.labels.counts(), [2, 2]);
         assert_eq!(read.notes, [Note::Files { count: 2 }]);
     }
-    assert_eq!(read_labels(&folder.path().join("parts"), "y", &[]).unwrap().len(), 6);
+    assert_eq!(read_labels(&folder.path().join("parts"), &labelled("y")).unwrap().0.len(), 6);
     let refused = |name: &str| chain(&read_dataset(&folder.path().join(name), &labelled("y")).unwrap_err());
     assert!(refused("parts/nothing-*").contains("no file has a name like this"));
     file(&folder, "mixed/a.csv", "x,y\n1,u\n");
@@ -765,7 +765,7 @@ fn text_in_memory_is_read_as_often_as_needed() {
     let text = TextTable::new("y;p_a;p_b\na;0,9;0,1\n;0,5;0,5\nb;0;1\n", "standard input");
     let read = read_predictions(&text, &PredictionColumns::new("y")).unwrap();
     assert_eq!(read.posteriors.column(0), [0.9, 0.5, 0.0]);
-    assert_eq!(read_labels(&text, "y", &[]).unwrap().counts(), [1, 1]);
+    assert_eq!(read_labels(&text, &labelled("y")).unwrap().0.counts(), [1, 1]);
     let json = TextTable::new(json("{'a':1,'y':'u'}\n{'a':2,'y':'v'}\n"), "standard input");
     assert_eq!(read_dataset(&json, &labelled("y")).unwrap().inputs.len(), 2);
     let zipped = TextTable::new(gzipped(b"a,y\n1,u\n2,v\n"), "standard input");

@@ -85,7 +85,7 @@ fn prefix_kind_and_folds_are_chosen() {
     assert_eq!(read.labels.names(), ["a", "b"]);
     assert_eq!(read.folds, Some(vec![1, 0, 1]));
     assert_eq!(read.posteriors.kind(), PosteriorKind::Population);
-    columns.prefix = "prob:".into();
+    columns.proba = "prob:".into();
     let read = read_with("p_fold,p_true,prob:a,prob:b\nx,a,0.9,0.1\ny,,0.5,0.5\n", &columns).unwrap();
     assert_eq!(read.labels.names(), ["a", "b"]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn unknown_columns_are_named_with_the_nearest() {
 fn missing_probability_columns_name_the_prefix() {
     assert_eq!(
         refused("label,q_a,q_b\na,1,0\n"),
-        "no column starts with `p_`; one column `p_<class>` per class is needed; the columns are label, q_a, q_b"
+        "no column starts with `p_`; one column `p_<class>` per class is needed, or the name of a column with all of them; the columns are label, q_a, q_b"
     );
     assert!(refused("label,p_,p_b\na,1,0\n").starts_with("column `p_` does not name a class"));
     assert!(refused("label,p_a,p_ a\na,1,0\n,1,0\n").contains("two classes are both called `a`"));
@@ -170,13 +170,20 @@ fn other_encodings_are_refused() {
 
 #[test]
 fn unknown_labels_are_named_with_the_classes() {
+    let refused = |text: &'static str| {
+        let error = predictions_from_csv(text.as_bytes(), &PredictionColumns::new("label"), "f.csv").unwrap_err();
+        (error.to_string().strip_prefix("f.csv: ").unwrap().to_owned(), error.remedies())
+    };
+    let (message, remedies) = refused("label,p_a,p_b\na,0.9,0.1\nunknown,0.5,0.5\n");
+    assert_eq!(message, "row 2: label `unknown` is not among the classes (a, b); does it stand for a missing label?");
+    assert_eq!(remedies, [Remedy::set("missing", "unknown")]);
+    // A class whose column was forgotten is not a mark.
+    let (message, remedies) = refused("label,p_a,p_b\na,0.9,0.1\nE,0.5,0.5\nF,0.5,0.5\nG,0.5,0.5\n");
     assert_eq!(
-        refused("label,p_a,p_b\na,0.9,0.1\nNA,0.5,0.5\n"),
-        "row 2: label `NA` is not among the classes of the probability columns (a, b); does it stand for a missing label?"
+        message,
+        "row 2: label `E` is not among the classes (a, b), nor are `F`, `G`; its probabilities would be in a column `p_E`"
     );
-    let text = "label,p_a,p_b\na,0.9,0.1\nNA,0.5,0.5\n".as_bytes();
-    let error = predictions_from_csv(text, &PredictionColumns::new("label"), "f.csv").unwrap_err();
-    assert_eq!(error.remedies(), [Remedy::set("missing", "NA")]);
+    assert_eq!(remedies, []);
 }
 
 #[test]

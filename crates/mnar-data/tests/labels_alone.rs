@@ -1,13 +1,33 @@
 //! Labels alone, and copies of tables with labels blanked.
 #![allow(clippy::unwrap_used)]
 
-use mnar_data::{mask_labels, read_labels};
-use std::path::PathBuf;
+use mnar::Labels;
+use mnar_data::{DataError, Note, ReadOptions, mask_labels};
+use std::path::{Path, PathBuf};
 
 fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     path
+}
+
+fn read_labels(path: &Path, label: &str, missing: &[String]) -> Result<Labels, DataError> {
+    let options = ReadOptions { label: Some(label.into()), missing: missing.to_vec(), ..Default::default() };
+    Ok(mnar_data::read_labels(path, &options)?.0)
+}
+
+#[test]
+fn marks_of_missing_labels_are_read_as_in_any_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "l.csv", "label,z\n0,t\n-1,u\n1,v\nNA,w\nNA,x\n");
+    let mut options = ReadOptions { label: Some("label".into()), ..Default::default() };
+    let (labels, notes) = mnar_data::read_labels(&path, &options).unwrap();
+    assert_eq!((labels.names().join(" "), labels.n_unlabelled()), ("0 1".into(), 3));
+    assert_eq!(notes, [Note::MissingLabels { marks: vec![("NA".into(), 2), ("-1".into(), 1)] }]);
+    options.labels_as_they_are = true;
+    assert_eq!(mnar_data::read_labels(&path, &options).unwrap().0.names(), ["-1", "0", "1", "NA"]);
+    options.label = None;
+    assert!(mnar_data::read_labels(&path, &options).unwrap_err().to_string().contains("label, z"));
 }
 
 #[test]
@@ -42,7 +62,7 @@ fn masking_keeps_every_other_value() {
     assert_eq!(read_labels(&input, "label", &[]).unwrap().n_labelled(), 0);
     let gzipped = folder.path().join("out.csv.gz");
     mask_labels(&output, &gzipped, "label", &[], None, &[true; 4]).unwrap();
-    assert_eq!(read_labels(&gzipped, "truth", &[]).unwrap().n_labelled(), 4);
+    assert_eq!(read_labels(&gzipped, "truth", &[]).unwrap().n_labelled(), 3);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use common::{chain, file, folder, labelled, numbers, table};
 use mnar_data::{
-    ArrowTable, Dataset, Expected, Inputs, PredictionColumns, ReadOptions, Split, TableEncoder, read_dataset,
+    ArrowTable, Dataset, Expected, Inputs, PredictionColumns, ReadOptions, Source, Split, TableEncoder, read_dataset,
     read_for_prediction, read_labels, read_predictions,
 };
 use std::sync::Arc;
@@ -124,7 +124,8 @@ fn labels_of_every_type_are_those_of_csv() {
         let rows: String = texts.iter().zip(1..).map(|(text, x)| format!("{x}.0,{text}\n")).collect();
         let path = file(&folder, "y.csv", format!("x,y\n{rows}"));
         assert_same(&read_dataset(&memory, &labelled("y")).unwrap(), &read_dataset(&path, &labelled("y")).unwrap());
-        assert_eq!(read_labels(&memory, "y", &[]).unwrap(), read_labels(&path, "y", &[]).unwrap(), "{kind}");
+        let labels = |source: Source<'_>| read_labels(source, &labelled("y")).unwrap();
+        assert_eq!(labels((&memory).into()), labels((&path).into()), "{kind}");
     }
 }
 

@@ -4,9 +4,9 @@
 mod common;
 
 use bytes::Bytes;
-use common::chain;
 use common::parquet::Values::{self, Bool, Bytes as Binary, F32, F64, Fixed, I32, I64, Lists, Repeated, Text};
 use common::parquet::{Layout, parquet, parquet_laid_out};
+use common::{chain, labelled};
 use mnar::rows::{Block, Rows, Sample, Sums};
 use mnar_data::{
     Column, Inputs, ParquetPredictions, PredictionColumns, Predictions, ReadOptions, mask_labels,
@@ -465,15 +465,15 @@ fn masking_keeps_types_and_other_columns() {
         }
         assert_eq!(chunk(&input, &before, group, 0), chunk(&output, &after, group, 3));
     }
-    let labels = read_labels(&output, "label", &[]).unwrap();
+    let labels = read_labels(&output, &labelled("label")).unwrap().0;
     assert_eq!(
         (0..4).map(|i| labels.get(i).map(|class| labels.name(class))).collect::<Vec<_>>(),
         [None, Some("y"), None, Some("x")]
     );
-    assert_eq!(read_labels(&output, "truth", &[]).unwrap().n_labelled(), 4);
+    assert_eq!(read_labels(&output, &labelled("truth")).unwrap().0.n_labelled(), 3);
     // The copy can be masked again, its label now being one that may be missing.
     mask_labels(&output, &output, "label", &[], None, &[true, false, true, true]).unwrap();
-    assert_eq!(read_labels(&output, "label", &[]).unwrap().n_labelled(), 1);
+    assert_eq!(read_labels(&output, &labelled("label")).unwrap().0.n_labelled(), 1);
     let error = mask_labels(&input, &output, "label", &[], None, &[true]).unwrap_err().to_string();
     assert!(error.contains("the table has 4 rows, but 1 were expected"), "{error}");
 }

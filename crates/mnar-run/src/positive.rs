@@ -195,7 +195,7 @@ impl PositiveModel {
     /// Checks that the parts go together and that every number is in its range. The share is checked with the bound.
     fn check(&self) -> Result<(), &'static str> {
         self.encoder.check()?;
-        self.classifier.check(&self.encoder)?;
+        self.classifier.check(&self.encoder, 2)?;
         let Bcts { inverse_temperature, biases, .. } = &self.calibration;
         let finite = inverse_temperature.is_finite() && biases.iter().all(|bias| bias.abs() < 1e6);
         if biases.len() != 2 || !finite || *inverse_temperature <= 0.0 {

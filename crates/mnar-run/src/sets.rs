@@ -66,7 +66,7 @@ impl SavedSets {
         }
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
-        read.classifier.check(encoder).map_err(|why| broken(folder, why))?;
+        read.classifier.check(encoder, classes).map_err(|why| broken(folder, why))?;
         let calibrated = read.calibration.as_ref().is_none_or(|bcts| bcts.biases.len() == classes);
         match read.scores.n_classes() == classes && calibrated {
             true => Ok(Some(read)),

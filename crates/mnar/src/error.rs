@@ -4,6 +4,7 @@
 //! Rows are counted from 1, as in the data file below its header.
 
 use crate::labels::Class;
+use crate::posteriors::are_percentages;
 use crate::remedy::Remedy;
 
 /// The error type of this crate. Failing to converge is not an error: see
@@ -117,7 +118,11 @@ pub enum Error {
         name: String,
     },
     /// A posterior is not a number in [0, 1].
-    #[error("row {row}: the probability of class number {} is {value}; probabilities must be numbers from 0 to 1", class.0 + 1)]
+    #[error(
+        "row {row}: the probability of class number {} is {value}; probabilities must be numbers from 0 to 1{}",
+        class.0 + 1,
+        if are_percentages(*sum) { ", so divide percentages by 100" } else { "" }
+    )]
     NotAProbability {
         /// The row, from 1.
         row: usize,
@@ -125,6 +130,8 @@ pub enum Error {
         class: Class,
         /// The offending value.
         value: f64,
+        /// The sum of the row.
+        sum: f64,
     },
     /// The posteriors of a row do not sum to one.
     #[error(
@@ -241,6 +248,9 @@ impl Error {
     pub fn remedies(&self) -> Vec<Remedy> {
         match self {
             Self::NoUnlabelled { .. } => vec![Remedy::set("missing", "VALUE")],
+            Self::NotAProbability { value, sum, .. } if value.is_finite() && !are_percentages(*sum) => {
+                vec![Remedy::set("logits", "")]
+            }
             _ => Vec::new(),
         }
     }

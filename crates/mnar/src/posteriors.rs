@@ -5,6 +5,7 @@ use crate::labels::Class;
 use crate::phi::Phi;
 use crate::shares::ClassShares;
 use ndarray::{Array2, ArrayView1, ArrayView2, ShapeBuilder};
+use std::ops::Range;
 
 /// Rows whose probabilities sum to one within this are renormalised, and counted; others are refused.
 pub const SIMPLEX_TOLERANCE: f64 = 1e-3;
@@ -82,25 +83,15 @@ impl Posteriors {
     }
 
     fn checked(mut p: Array2<f64>, kind: PosteriorKind) -> Result<Self, Error> {
-        let mut columns: Vec<&mut [f64]> =
-            p.columns_mut().into_iter().map(|column| column.into_slice().expect("columns are contiguous")).collect();
-        let renormalised = check_rows(&mut columns, 0)?;
+        let renormalised = check_rows(&mut columns_of(&mut p), 0)?;
         Ok(Self { p, kind, renormalised })
     }
 
     /// Softmax of logits, row by row; never off the simplex.
     pub fn from_logits(logits: ArrayView2<'_, f64>, kind: PosteriorKind) -> Result<Self, Error> {
-        let mut p = Array2::zeros(logits.raw_dim().f());
-        let mut buffer = vec![0.0; logits.ncols()];
-        for (i, (row, mut out)) in logits.rows().into_iter().zip(p.rows_mut()).enumerate() {
-            if let Some(column) = row.iter().position(|value| value.is_nan() || *value == f64::INFINITY) {
-                return Err(Error::NotFinite { what: "logit", row: i + 1, column: column + 1, value: row[column] });
-            }
-            buffer.iter_mut().zip(&row).for_each(|(value, logit)| *value = *logit);
-            softmax_in_place(&mut buffer);
-            out.iter_mut().zip(&buffer).for_each(|(out, value)| *out = *value);
-        }
-        Self::new(p, kind)
+        let mut p = copied_by_column(logits);
+        softmax_rows(&mut columns_of(&mut p), 0)?;
+        Self::checked(p, kind)
     }
 
     /// The same numbers declared to be of another kind.
@@ -212,6 +203,11 @@ impl Posteriors {
     }
 }
 
+/// The columns of an array that has them one after the other.
+fn columns_of(p: &mut Array2<f64>) -> Vec<&mut [f64]> {
+    p.columns_mut().into_iter().map(|column| column.into_slice().expect("columns are contiguous")).collect()
+}
+
 fn column_major(p: Array2<f64>) -> Array2<f64> {
     // `t().is_standard_layout()` holds just where every column is contiguous and they follow each other.
     if p.t().is_standard_layout() {
@@ -250,19 +246,8 @@ pub fn check_rows(columns: &mut [&mut [f64]], first_row: usize) -> Result<Renorm
                 *sum += value;
             }
         }
-        if !valid {
-            for i in start..end {
-                for (k, column) in columns.iter().enumerate() {
-                    // A hair above one is drift, judged with the sum of its row.
-                    if !(0.0..=1.0 + SIMPLEX_TOLERANCE).contains(&column[i]) {
-                        return Err(Error::NotAProbability {
-                            row: first_row + i + 1,
-                            class: Class::from(k),
-                            value: column[i],
-                        });
-                    }
-                }
-            }
+        if !valid && let Some(error) = out_of_range(columns, start..end, first_row) {
+            return Err(error);
         }
         for (offset, &sum) in sums.iter().enumerate() {
             let drift = (sum - 1.0).abs();
@@ -271,13 +256,48 @@ pub fn check_rows(columns: &mut [&mut [f64]], first_row: usize) -> Result<Renorm
             }
             let i = start + offset;
             if drift > SIMPLEX_TOLERANCE {
-                return Err(Error::OffSimplex { row: first_row + i + 1, sum, tolerance: SIMPLEX_TOLERANCE });
+                // Logits happen to lie between 0 and 1 in some rows; others show what they are.
+                let off = Error::OffSimplex { row: first_row + i + 1, sum, tolerance: SIMPLEX_TOLERANCE };
+                return Err(out_of_range(columns, end..n, first_row).unwrap_or(off));
             }
             columns.iter_mut().for_each(|column| column[i] /= sum);
             done.merge(Renormalised { rows: 1, largest_drift: drift });
         }
     }
     Ok(done)
+}
+
+/// The first value that is not in [0, 1]. A hair above one is drift, judged with the sum of its row.
+fn out_of_range(columns: &[&mut [f64]], mut rows: Range<usize>, first_row: usize) -> Option<Error> {
+    rows.find_map(|i| {
+        let class = columns.iter().position(|column| !(0.0..=1.0 + SIMPLEX_TOLERANCE).contains(&column[i]))?;
+        let (value, sum) = (columns[class][i], columns.iter().map(|column| column[i]).sum());
+        Some(Error::NotAProbability { row: first_row + i + 1, class: Class::from(class), value, sum })
+    })
+}
+
+/// Softmax of the logits of every row, given as one slice per class, in place. A logit may be −∞, for a probability of
+/// zero, but not all of a row. `first_row` counts from 0.
+pub fn softmax_rows(columns: &mut [&mut [f64]], first_row: usize) -> Result<(), Error> {
+    let n = columns.first().map_or(0, |column| column.len());
+    let mut row = vec![0.0; columns.len()];
+    for i in 0..n {
+        row.iter_mut().zip(columns.iter()).for_each(|(value, column)| *value = column[i]);
+        let wrong = |value: &f64| value.is_nan() || *value == f64::INFINITY;
+        let impossible = || row.iter().all(|value| *value == f64::NEG_INFINITY).then_some(0);
+        if let Some(column) = row.iter().position(wrong).or_else(impossible) {
+            let (row, value) = (first_row + i + 1, row[column]);
+            return Err(Error::NotFinite { what: "logit", row, column: column + 1, value });
+        }
+        softmax_in_place(&mut row);
+        columns.iter_mut().zip(&row).for_each(|(column, value)| column[i] = *value);
+    }
+    Ok(())
+}
+
+/// Whether a row with this sum, which does not hold probabilities, may hold percentages.
+pub fn are_percentages(sum: f64) -> bool {
+    (99.0..=101.0).contains(&sum)
 }
 
 /// exp(x − max) / Σ, in place.
@@ -324,5 +344,26 @@ mod tests {
         let p = Posteriors::from_logits(array![[1e4, -1e4], [0.0, 0.0]].view(), PosteriorKind::Labelled).unwrap();
         assert_eq!(p.row(0).to_vec(), [1.0, 0.0]);
         assert_eq!(p.row(1).to_vec(), [0.5, 0.5]);
+        let p = Posteriors::from_logits(array![[3.0, f64::NEG_INFINITY]].view(), PosteriorKind::Labelled).unwrap();
+        assert_eq!(p.row(0).to_vec(), [1.0, 0.0]);
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let logits = array![[0.0, 0.0], [f64::NEG_INFINITY, wrong]];
+            let error = Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap_err().to_string();
+            assert!(error.starts_with("row 2: logit "), "{error}");
+        }
+    }
+
+    #[test]
+    fn logits_and_percentages_are_told_apart() {
+        let refused = |p: Array2<f64>| Posteriors::new(p, PosteriorKind::Labelled).unwrap_err();
+        // The first rows alone could be careless probabilities; the last cannot.
+        let rows = Array2::from_shape_fn((300, 2), |(i, k)| if i < 299 { 0.3 } else { 2.5 - 4.0 * k as f64 });
+        let error = refused(rows);
+        assert!(error.to_string().starts_with("row 300: the probability of class number 1 is 2.5"), "{error}");
+        assert_eq!(error.remedies(), [crate::Remedy::set("logits", "")]);
+        let error = refused(array![[70.0, 30.0]]);
+        assert!(error.to_string().ends_with("from 0 to 1, so divide percentages by 100"), "{error}");
+        assert!(error.remedies().is_empty());
+        assert!(refused(array![[0.5, f64::NAN]]).remedies().is_empty());
     }
 }

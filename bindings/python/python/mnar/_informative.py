@@ -48,6 +48,7 @@ def mcar_test(
     given: Any = None,
     method: str = "auto",
     posterior: str = "labelled",
+    logits: bool = False,
     level: float = 0.05,
     permutations: int = 9999,
     replicates: int = 199,
@@ -76,6 +77,8 @@ def mcar_test(
     posterior : {"labelled", "population"}
         What the probabilities are: ``labelled`` is what a classifier trained on the labelled rows alone learns,
         ``population`` what one trained with 1/phi weights or on fully labelled data learns.
+    logits : bool
+        Whether `proba` holds logits (log-probabilities up to a constant per row), not probabilities.
     level : float
         The test rejects if the p-value is below this level.
     permutations, replicates : int
@@ -99,7 +102,7 @@ def mcar_test(
     >>> mcar_test(proba, np.where(u < np.where(truth == 1, 0.5, 0.1), truth, -1)).reject
     True
     """
-    array, labels, held_out = _inputs.rows(proba, y, fold, classes)
+    array, labels, held_out = _inputs.rows(proba, y, fold, classes, logits)
     columns = _inputs.columns(given, len(labels.codes), "given")
     options = {
         "method": str(method),

@@ -49,8 +49,9 @@ def as_numpy(values: Any, what: str) -> NDArray[Any]:
         raise InputError(f"{what} cannot be made an array: {error}") from error
 
 
-def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[Any]:
-    """n x K probabilities in single or double precision. Columns named after the classes are put in their order."""
+def probabilities(proba: Any, classes: NDArray[Any] | None = None, logits: bool = False) -> NDArray[Any]:
+    """n x K probabilities in single or double precision. Columns named after the classes are put in their order. Logits
+    become probabilities."""
     array = as_numpy(proba, "proba")
     if array.ndim != 2:
         raise InputError(
@@ -78,6 +79,19 @@ def probabilities(proba: Any, classes: NDArray[Any] | None = None) -> NDArray[An
         wanted = [str(name) for name in classes]
         if names != wanted and sorted(names) == sorted(wanted):
             array = array[:, [names.index(name) for name in wanted]]
+    return softmax(array) if logits else array
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Probabilities of log-probabilities that lack a constant per row. A logit may be minus infinity, but not all of a row."""
+    array = logits.astype(np.float64)
+    highest = array.max(axis=1, initial=-np.inf)
+    if not np.isfinite(highest).all():  # NaN, where there is one
+        row = int((~np.isfinite(highest)).argmax())
+        raise InputError(f"row {row + 1} of proba is {array[row].tolist()}, but logits must be finite numbers")
+    array -= highest[:, None]
+    np.exp(array, out=array)
+    array /= array.sum(axis=1, keepdims=True)
     return array
 
 
@@ -188,10 +202,12 @@ def folds(fold: Any, n: int) -> NDArray[np.int64] | None:
     return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
-def rows(proba: Any, y: Any, fold: Any, classes: Any) -> tuple[NDArray[Any], Labels, NDArray[np.int64] | None]:
+def rows(
+    proba: Any, y: Any, fold: Any, classes: Any, logits: bool = False
+) -> tuple[NDArray[Any], Labels, NDArray[np.int64] | None]:
     """Probabilities, labels and folds of the same rows, checked against each other."""
     given = labels(y, classes)
-    array = probabilities(proba, given.classes)
+    array = probabilities(proba, given.classes, logits)
     check_lengths(array, given)
     return array, given, folds(fold, len(array))
 

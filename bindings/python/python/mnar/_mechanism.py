@@ -30,6 +30,8 @@ class LabelMechanism(BaseEstimator):
     posterior : {"labelled", "population"}
         What the probabilities are: ``labelled`` is what a classifier trained on the labelled rows alone learns,
         ``population`` what one trained with 1/phi weights or on fully labelled data learns.
+    logits : bool
+        Whether the arrays called `proba` hold logits (log-probabilities up to a constant per row), not probabilities.
     calibrate : {"auto", "bcts", "none"}
         Whether to calibrate labelled posteriors, that is, to adjust them to the class frequencies of the labelled rows.
         ``bcts`` is bias-corrected temperature scaling; ``auto`` uses it for the label-shift estimator.
@@ -97,6 +99,7 @@ class LabelMechanism(BaseEstimator):
         replicates: int = 200,
         sensitivity: ArrayLike = (),
         seed: int = 0,
+        logits: bool = False,
     ) -> None:
         self.method = method
         self.posterior = posterior
@@ -108,6 +111,7 @@ class LabelMechanism(BaseEstimator):
         self.replicates = replicates
         self.sensitivity = sensitivity
         self.seed = seed
+        self.logits = logits
 
     def fit(
         self,
@@ -141,7 +145,7 @@ class LabelMechanism(BaseEstimator):
             True for rows whose label was requested at random. The class shares then rest on these rows, whatever decided
             the other labels. The classifier must not have been trained on them.
         """
-        array, labels, folds = _inputs.rows(proba, y, fold, classes)
+        array, labels, folds = _inputs.rows(proba, y, fold, classes, self.logits)
         rows = len(labels.codes)
         columns, grouping = _inputs.columns(given, rows, "given"), _inputs.columns(by, rows, "by")
         if len(grouping) > 1:
@@ -222,7 +226,7 @@ class LabelMechanism(BaseEstimator):
 
     def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:
         check_is_fitted(self)
-        array = _inputs.probabilities(proba, self.classes_)
+        array = _inputs.probabilities(proba, self.classes_, self.logits)
         if array.shape[1] != len(self.classes_):
             raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
         calibration = self.found_["calibration"]

@@ -83,7 +83,7 @@ pub(crate) struct CompletionsArgs {
   mnar simulate data.csv --label y --phi 0.3,0.3 --odds hospital:North=8 --odds age=2 -o masked.csv
   mnar simulate data.parquet --label y --phi 0.3,0.1,0.2 --keep-truth y_true -o masked.parquet")]
 pub(crate) struct SimulateArgs {
-    /// CSV or Parquet
+    /// CSV or Parquet; `-` is standard input
     #[arg(value_name = "DATA")]
     pub(crate) table: PathBuf,
 
@@ -111,6 +111,10 @@ pub(crate) struct SimulateArgs {
     /// Another label value that means missing; may be repeated
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
+
+    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    #[arg(long)]
+    pub(crate) labels_as_they_are: bool,
 
     /// Seed of the draw
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -7,13 +7,15 @@ use mnar::analysis::{Calibrate, EstimateSettings, Given, IntervalMethod, Method,
 use mnar::classify::SoftmaxRegression;
 use mnar::estimate::Shares;
 use mnar::{ClassShares, Phi, PosteriorKind};
+use mnar_data::PredictionColumns;
 use mnar_run::{Budget, PerClass, TableClassifier};
 use std::path::PathBuf;
 
 /// How the table is laid out.
 #[derive(Args)]
 pub(crate) struct TableArgs {
-    /// CSV or Parquet: the label column and one probability column per class (or features, with --features)
+    /// CSV, Parquet, JSON lines, Arrow or a spreadsheet: the label column and the probabilities of the classes (or features,
+    /// with --features); `-` is standard input
     #[arg(value_name = "PRED")]
     pub(crate) table: PathBuf,
 
@@ -21,9 +23,22 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: String,
 
-    /// What the names of the probability columns start with; the rest is the class
-    #[arg(long, value_name = "PREFIX", default_value = "p_")]
+    /// What the names of the probability columns start with; the rest is the class. Or the name of one column: a list of all
+    /// probabilities in every row (see --classes), or the probability of one of two classes (see --positive)
+    #[arg(long, value_name = "PREFIX|COLUMN", default_value = "p_")]
     pub(crate) proba: String,
+
+    /// The columns hold logits: log-probabilities up to a constant per row; log-odds in a single column
+    #[arg(long)]
+    pub(crate) logits: bool,
+
+    /// The classes, comma-separated, in the order of a list of probabilities, and of labels that are numbers from 0
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) classes: Vec<String>,
+
+    /// The class that a single column is the probability of
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) positive: Option<String>,
 
     /// Which posterior the probabilities are: `labelled` is what a classifier trained on the labelled rows alone
     /// learns, `population` one trained with 1/phi weights or on fully labelled data
@@ -36,7 +51,7 @@ pub(crate) struct TableArgs {
 
     /// The table holds features, not probabilities: cross-fit a classifier on these columns
     /// (comma-separated, or `all` for every column but the label); numbers and names, values may be missing
-    #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior"])]
+    #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior", "logits", "classes", "positive"])]
     pub(crate) features: Option<String>,
 
     /// Columns that labelling may depend on besides the class, comma-separated, such as hospital,year. `auto` takes in those
@@ -50,6 +65,10 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) audit: Option<String>,
 
+    /// The column that names the rows: kept in --weights, and not a feature
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+
     /// A feature that holds names although it looks like numbers; may be repeated
     #[arg(long, value_name = "COLUMN", requires = "features")]
     pub(crate) categorical: Vec<String>,
@@ -58,8 +77,8 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 
-    /// Take labels such as NA, ? or -1 for classes, instead of for missing, with --features
-    #[arg(long, requires = "features")]
+    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
     /// The sheet of a spreadsheet, with --features [default: the first]
@@ -98,7 +117,9 @@ pub(crate) struct TableArgs {
   mnar estimate clinic.csv --label diagnosis --features all
   mnar estimate clinic.csv --label diagnosis --features age,bmi,glucose --given hospital
   mnar estimate predictions.csv --label y --method moments --shares sick=0.1,healthy=0.9
-  mnar estimate predictions.csv --label y --weights weights.csv")]
+  mnar estimate predictions.csv --label y --weights weights.csv --id patient
+  mnar estimate network.parquet --label y --proba logits --logits --classes cat,dog,emu
+  mnar estimate scores.csv --label sick --proba score --positive yes")]
 pub(crate) struct EstimateArgs {
     #[command(flatten)]
     pub(crate) table: TableArgs,
@@ -156,11 +177,27 @@ pub(crate) struct EstimateArgs {
     pub(crate) width: Option<f64>,
 
     /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
-    #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights", "by", "audit"])]
+    #[arg(long, conflicts_with_all = ["features", "sensitivity", "by", "audit"])]
     pub(crate) stream: bool,
 }
 
 impl TableArgs {
+    /// Where a table of predictions keeps what, and what it means.
+    pub(crate) fn columns(&self) -> PredictionColumns {
+        PredictionColumns {
+            proba: self.proba.clone(),
+            logits: self.logits,
+            classes: self.classes.iter().map(|name| name.trim().to_owned()).collect(),
+            positive: self.positive.clone(),
+            fold: self.fold.clone(),
+            id: self.id.clone(),
+            kind: self.posterior,
+            missing: self.missing.clone(),
+            labels_as_they_are: self.labels_as_they_are,
+            ..PredictionColumns::new(&self.label)
+        }
+    }
+
     /// The softmax regression that is cross-fitted on features.
     pub(crate) fn softmax(&self) -> SoftmaxRegression {
         SoftmaxRegression { l2: self.l2, ..Default::default() }

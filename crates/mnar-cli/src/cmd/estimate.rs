@@ -1,16 +1,16 @@
 //! `mnar estimate`: phi and the class shares.
 
 use crate::args::{EstimateArgs, Format};
-use crate::input::{Input, Loading, Table};
+use crate::input::{Input, Loading, Table, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
+use crate::weights::{self, WeightsFile};
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
 use mnar::analysis::{About, EstimateSettings, Findings, Given};
-use mnar::risk::RiskWeights;
 use mnar::{Labels, Rows};
-use mnar_data::{AtomicFile, Column, ParquetPredictions};
+use mnar_data::{AtomicFile, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
 use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
 use std::path::Path;
@@ -25,12 +25,14 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         // Settings that do not go together are refused before the table is read.
         args.settings(&[])?.check(args.table.posterior)?;
     }
+    if args.weights.is_some() {
+        weights::check_id(args.table.id.as_deref())?;
+    }
     let by_columns = matches!(args.table.given, Given::Columns(_));
     if args.stream && by_columns {
         bail!("--given needs the table in memory, and --stream leaves it in its file; use one of them");
     }
     let in_memory_only = !args.sensitivity.is_empty()
-        || args.weights.is_some()
         || args.report.is_some()
         || args.by.is_some()
         || args.table.audit.is_some()
@@ -43,7 +45,7 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
-        Input::Stream(table) => streamed(&args, &table),
+        Input::Stream(table) => streamed(&args, &table, &terminal),
         Input::Table(table) if table.positive_unlabelled().is_some() => {
             return positive(&args, &table, &terminal, &stop);
         }
@@ -88,7 +90,7 @@ fn in_memory(
         }
     };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, &found)?;
+        write_weights(path, &table.labels, table.row_names.as_ref(), &found)?;
     }
     Ok((settings, found))
 }
@@ -96,7 +98,7 @@ fn in_memory(
 /// Only one class is ever labelled: bounds, and an estimate where the share of the class is given.
 fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
     let Some(encoded) = table.positive_unlabelled() else { bail!("more than one class is labelled") };
-    table.tell_notes(terminal);
+    say(&table.notes, terminal);
     let options = PositiveOptions {
         classifier: args.table.classifier,
         softmax: args.table.softmax(),
@@ -125,7 +127,7 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
     let known = analysis.share(&PerClass::Items(args.shares.clone()))?;
     let found = analysis.findings(&table.labels, &known, args.table.seed)?;
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, &found)?;
+        write_weights(path, &table.labels, table.row_names.as_ref(), &found)?;
     }
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
@@ -134,7 +136,12 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
     Ok(Outcome::Done)
 }
 
-fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(EstimateSettings, Findings)> {
+fn streamed(
+    args: &EstimateArgs,
+    table: &ParquetPredictions,
+    terminal: &Terminal,
+) -> Result<(EstimateSettings, Findings)> {
+    say(table.notes(), terminal);
     let settings = args.settings(table.names())?;
     let about = About {
         classes: table.names().to_vec(),
@@ -143,29 +150,23 @@ fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(Estimate
         labelled_per_class: table.counts().to_vec(),
     };
     let found = settings.run_streamed(table, about)?;
+    if let Some(path) = &args.weights {
+        let mut file = WeightsFile::create(path, args.table.id.as_deref(), table.names(), &found)?;
+        table.walk_labels(|rows| file.add(rows.labels, rows.names))?;
+        file.commit()?;
+    }
     Ok((settings, found))
 }
 
-fn write_weights(path: &Path, labels: &Labels, found: &Findings) -> Result<()> {
-    let by_class = RiskWeights::new(&found.phi);
-    let rows: Vec<u64> = (1..=labels.len() as u64).collect();
-    let names = labels.as_slice().iter().map(|label| label.map(|class| labels.name(class))).collect();
-    // Where labelling depends on columns, every row has weights of its own.
-    let (mut ell, mut h) = (Vec::with_capacity(labels.len()), Vec::with_capacity(labels.len()));
-    for (row, &label) in labels.as_slice().iter().enumerate() {
-        let of_row = found.row_phi.as_ref().map(|rows| RiskWeights::new(&rows[row]));
-        let weights = of_row.as_ref().unwrap_or(&by_class);
-        ell.push(weights.ell(label));
-        h.push(weights.h(label));
+/// Rows that are written at a time, the usual number for a row group of Parquet.
+const PART: usize = 1 << 20;
+
+fn write_weights(path: &Path, labels: &Labels, row_names: Option<&RowNames>, found: &Findings) -> Result<()> {
+    let mut file = WeightsFile::create(path, row_names.map(|names| names.column.as_str()), labels.names(), found)?;
+    for (part, labels) in labels.as_slice().chunks(PART).enumerate() {
+        let names = row_names.map(|RowNames { names, .. }| &names[part * PART..][..labels.len()]);
+        let names = names.map(|names| names.iter().map(|name| Some(name.as_str()).filter(|name| !name.is_empty())));
+        file.add(labels, names.map(Iterator::collect))?;
     }
-    mnar_data::write_table(
-        path,
-        &[
-            ("row", Column::Integers(&rows)),
-            ("label", Column::Texts(names)),
-            ("weight_labelled_loss", Column::Numbers(&ell)),
-            ("weight_unlabelled_loss", Column::Numbers(&h)),
-        ],
-    )?;
-    Ok(())
+    file.commit()
 }

@@ -87,12 +87,7 @@ impl EvaluateArgs {
 
     /// The probabilities of another model, in the order of the classes.
     fn probabilities(&self, prefix: &str, labels: &Labels) -> Result<Posteriors> {
-        let columns = PredictionColumns {
-            prefix: prefix.to_owned(),
-            missing: self.table.missing.clone(),
-            allow_complete: true,
-            ..PredictionColumns::new(&self.table.label)
-        };
+        let columns = PredictionColumns { proba: prefix.to_owned(), allow_complete: true, ..self.table.columns() };
         let path = self.table.table.display();
         let read = mnar_data::read_predictions(&self.table.table, &columns)?;
         let position = |class: &String| read.labels.names().iter().position(|name| name == class);

@@ -6,7 +6,8 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar::covariates::CovariateValues;
-use mnar_report::{TextTable, number};
+use mnar_data::{Note, ReadOptions, Source, TextTable};
+use mnar_report::number;
 use mnar_run::PerClass;
 use serde::Serialize;
 use std::path::Path;
@@ -24,10 +25,21 @@ struct SimulateOutput {
     odds: Vec<String>,
     seed: u64,
     output: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
-    let labels = mnar_data::read_labels(&args.table, &args.label, &args.missing)?;
+    // Standard input can be read once, and the table is read several times.
+    let stdin = if args.table == Path::new("-") { Some(TextTable::stdin()?) } else { None };
+    let source = stdin.as_ref().map_or(Source::Path(&args.table), Source::Text);
+    let options = ReadOptions {
+        label: Some(args.label.clone()),
+        missing: args.missing.clone(),
+        labels_as_they_are: args.labels_as_they_are,
+        ..Default::default()
+    };
+    let (labels, notes) = mnar_data::read_labels(source, &options)?;
     if labels.n_labelled() == 0 {
         bail!("{}: column `{}` has no label to hide", args.table.display(), args.label);
     }
@@ -35,11 +47,11 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
     let kept = match args.odds.as_slice() {
         [] => mnar::simulate::mask(&labels, &phi, args.seed)?,
         odds => {
-            let log_odds = log_odds(&args.table, odds, &args.missing, labels.len())?;
+            let log_odds = log_odds(source, odds, &args.missing, labels.len())?;
             mnar::simulate::mask_by_columns(&labels, &phi, &log_odds, args.seed)?
         }
     };
-    mnar_data::mask_labels(&args.table, &args.output, &args.label, &args.missing, args.keep_truth.as_deref(), &kept)?;
+    mnar_data::mask_labels(source, &args.output, &args.label, &args.missing, args.keep_truth.as_deref(), &kept)?;
     let mut left = vec![0; labels.n_classes()];
     for (i, class) in labels.labelled() {
         left[class.index()] += usize::from(kept[i]);
@@ -55,6 +67,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         odds: args.odds,
         seed: args.seed,
         output: args.output.display().to_string(),
+        notes: notes.iter().map(Note::to_string).collect(),
     };
     match args.format {
         Format::Json => output::print_json(&result)?,
@@ -64,7 +77,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
 }
 
 /// The logarithm of every row's factor.
-fn log_odds(table: &Path, odds: &[String], missing: &[String], rows: usize) -> Result<Vec<f64>> {
+fn log_odds(table: Source<'_>, odds: &[String], missing: &[String], rows: usize) -> Result<Vec<f64>> {
     let mut total = vec![0.0; rows];
     for word in odds {
         let parsed = word.rsplit_once('=').and_then(|(of, factor)| Some((of, factor.trim().parse::<f64>().ok()?)));
@@ -123,7 +136,7 @@ fn shown(levels: &[String]) -> String {
 }
 
 fn text(result: &SimulateOutput) -> String {
-    let mut table = TextTable::new(&["class", "rows", "labels kept", "phi"]);
+    let mut table = mnar_report::TextTable::new(&["class", "rows", "labels kept", "phi"]);
     for (k, class) in result.classes.iter().enumerate() {
         table.row(vec![
             class.clone(),
@@ -132,8 +145,9 @@ fn text(result: &SimulateOutput) -> String {
             number(result.phi[k]),
         ]);
     }
+    let notes: String = result.notes.iter().map(|note| format!("\nnote: {note}\n")).collect();
     format!(
-        "{} of {} rows keep their label (seed {}); written to {}\n\n{}",
+        "{} of {} rows keep their label (seed {}); written to {}\n\n{}{notes}",
         result.n_labelled,
         result.n,
         result.seed,
