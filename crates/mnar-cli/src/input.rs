@@ -4,7 +4,7 @@ use crate::args::TableArgs;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
-use mnar::{Covariates, Labels, Posteriors, Progress, Rows as _};
+use mnar::{Covariates, Labels, Posteriors, Progress};
 use mnar_data::{Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, TableEncoder, read_dataset};
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
@@ -55,7 +55,7 @@ impl Table {
             }
             options.features = Some(names);
         }
-        let dataset = read_dataset(&args.table, &options)?;
+        let dataset = read_dataset(args.source(), &options)?;
         let Inputs::Table(table) = &dataset.inputs else {
             bail!("{} holds images, and --features is for tables", args.table.display());
         };
@@ -66,7 +66,7 @@ impl Table {
             );
         }
         let folds = match &args.fold {
-            Some(fold) => Some(mnar_data::read_folds(&args.table, fold)?),
+            Some(fold) => Some(mnar_data::read_folds(args.source(), fold)?),
             None => None,
         };
         let encoder = TableEncoder::fit(table)?;
@@ -129,13 +129,16 @@ fn asked(args: &TableArgs, by: Option<&String>) -> Vec<String> {
 /// Takes the audited rows out of the labels.
 fn split_audit(args: &TableArgs, labels: Labels) -> Result<(Labels, Option<Audit>)> {
     let Some(column) = &args.audit else { return Ok((labels, None)) };
-    let marks = mnar_data::read_marks(&args.table, column, &args.missing)?;
+    let marks = mnar_data::read_marks(args.source(), column, &args.missing)?;
     let (labels, audit) = Audit::split(&labels, &marks)?;
     Ok((labels, Some(audit)))
 }
 
 /// Probabilities beyond this size are streamed instead of loaded, where they can be.
 const LOAD_AT_MOST: u64 = 4 << 30;
+
+/// An estimate in memory takes up to three times what its probabilities take.
+const LOADED: u64 = 3;
 
 /// Whether a table is loaded or left in its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -162,24 +165,21 @@ impl Input {
             ..PredictionColumns::new(&args.label)
         };
         if loading == Loading::Stream {
-            return Ok(Input::Stream(Box::new(ParquetPredictions::open(&args.table, &columns)?)));
+            return Ok(Input::Stream(Box::new(ParquetPredictions::open(args.source(), &columns)?)));
         }
-        let large = || std::fs::metadata(&args.table).is_ok_and(|file| file.len() > LOAD_AT_MOST / 4);
-        if loading == Loading::Auto && large() {
-            // Compressed files may hold several times their size; the footer knows the rows.
-            if let Ok(table) = ParquetPredictions::open(&args.table, &columns) {
-                let bytes = table.rows() as u64 * table.n_classes() as u64 * 8;
-                if bytes > LOAD_AT_MOST {
-                    return Ok(Input::Stream(Box::new(table)));
-                }
+        if loading == Loading::Auto {
+            // A small file may hold many rows: what counts is rows times columns, which the footer knows.
+            let load_at_most = LOAD_AT_MOST.min(args.memory.most().limit() / LOADED);
+            if ParquetPredictions::claimed_bytes(&args.table, &columns).is_some_and(|bytes| bytes > load_at_most) {
+                return Ok(Input::Stream(Box::new(ParquetPredictions::open(args.source(), &columns)?)));
             }
         }
-        let table = mnar_data::read_predictions(&args.table, &columns)?;
+        let table = mnar_data::read_predictions(args.source(), &columns)?;
         let plan = table.folds.map_or_else(|| FoldPlan::single(table.labels.len()), FoldPlan::given);
         let rows = Rows::Predictions(table.posteriors, plan);
         let covariates = match asked(args, by) {
             names if names.is_empty() => Covariates::default(),
-            names => mnar_data::read_columns(&args.table, &names, &args.missing)?.covariates()?,
+            names => mnar_data::read_columns(args.source(), &names, &args.missing)?.covariates()?,
         };
         let (labels, audit) = split_audit(args, table.labels)?;
         Ok(Input::Table(Box::new(Table { labels, folds: None, rows, covariates, audit, notes: Vec::new() })))

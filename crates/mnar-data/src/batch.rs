@@ -62,6 +62,11 @@ impl ColumnStack {
         self.rows
     }
 
+    /// The memory that the values take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.columns.iter().map(|column| (column.len() * size_of::<f64>()) as u64).sum()
+    }
+
     /// All rows, one column after the other. Each column is freed once it is copied, and the pages of the array
     /// are not there before they are written to, so that one column at most is held twice.
     pub(crate) fn into_array(self) -> Array2<f64> {

@@ -5,10 +5,11 @@ use crate::batch::{ColumnStack, Table};
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::delimited::DelimitedTable;
 use crate::error::DataError;
+use crate::guard::Memory;
 use crate::parquet_table::ParquetTable;
 use crate::values::{Interner, LabelMatcher, Missing};
 use bytes::Bytes;
-use mnar::{Labels, Posteriors};
+use mnar::{Class, Labels, Posteriors};
 use std::io::Read;
 
 /// Labels and class probabilities of the same rows.
@@ -29,7 +30,7 @@ pub fn read_predictions<'a>(
     columns: &PredictionColumns,
 ) -> Result<Predictions, DataError> {
     let source = source.into();
-    collect(source.into_table()?, columns, &source.name())
+    collect(source.into_table()?, columns, source.memory, &source.name())
 }
 
 /// Reads predictions from CSV text; `source_name` is what messages start with.
@@ -38,7 +39,8 @@ pub fn predictions_from_csv(
     columns: &PredictionColumns,
     source_name: &str,
 ) -> Result<Predictions, DataError> {
-    collect(Box::new(DelimitedTable::open(reader, b',', source_name)?), columns, source_name)
+    let memory = Memory::default().resolved();
+    collect(Box::new(DelimitedTable::open(reader, b',', memory, source_name)?), columns, memory, source_name)
 }
 
 /// Reads predictions from the bytes of a Parquet file; `source_name` is what messages start with.
@@ -47,10 +49,20 @@ pub fn predictions_from_parquet(
     columns: &PredictionColumns,
     source_name: &str,
 ) -> Result<Predictions, DataError> {
-    collect(Box::new(ParquetTable::open(bytes, source_name)?), columns, source_name)
+    let memory = Memory::default().resolved();
+    collect(Box::new(ParquetTable::open(bytes, memory, source_name)?), columns, memory, source_name)
 }
 
-fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Result<Predictions, DataError> {
+/// What takes the memory of a table of predictions.
+const PROBABILITIES: &str = "the probabilities";
+
+fn collect(
+    table: Box<dyn Table>,
+    columns: &PredictionColumns,
+    memory: Memory,
+    path: &str,
+) -> Result<Predictions, DataError> {
+    let memory = memory.resolved();
     let layout = PredictionLayout::find(table.header(), columns, path)?;
     let matcher = LabelMatcher::new(&layout.classes, &columns.missing, path);
     let mut probabilities = ColumnStack::new(layout.classes.len());
@@ -63,6 +75,12 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
             folds.extend(&batch.texts[1], &Missing::new(&[]));
         }
         probabilities.push(&batch);
+        let folds = folds.as_ref().map_or(0, |(_, folds)| folds.bytes());
+        memory.check(
+            probabilities.bytes() + folds + (y.len() * size_of::<Option<Class>>()) as u64,
+            PROBABILITIES,
+            path,
+        )?;
     }
     if probabilities.rows() == 0 {
         return Err(DataError::NoRows { path: path.to_owned() });

@@ -1,8 +1,11 @@
 //! A Parquet file of predictions that is read in constant memory, as often as an estimator needs.
 
+use crate::arrow_table::{Source, SourceKind};
 use crate::batch::{Batch, Table as _};
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::error::{DataError, show};
+use crate::format::{FROM_ITS_END, open_regular};
+use crate::guard::Memory;
 use crate::parquet_table::{ParquetFooter, ParquetTable};
 use crate::values::LabelMatcher;
 use mnar::posteriors::{Renormalised, check_rows};
@@ -44,11 +47,19 @@ impl Stamp {
 
 impl ParquetPredictions {
     /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
-    pub fn open(path: &Path, columns: &PredictionColumns) -> Result<Self, DataError> {
-        let shown = show(path);
-        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+    pub fn open<'a>(source: impl Into<Source<'a>>, columns: &PredictionColumns) -> Result<Self, DataError> {
+        let source = source.into();
+        let (shown, memory) = (source.name(), source.memory);
+        let SourceKind::Path(path) = source.kind else {
+            return Err(DataError::NotAFile {
+                path: shown,
+                what: "in memory",
+                needs: "only a Parquet file is streamed",
+            });
+        };
+        let file = open_regular(path, FROM_ITS_END)?;
         let stamp = Stamp::of(&file, &shown)?;
-        let footer = ParquetTable::open(file, &shown)?.footer().clone();
+        let footer = ParquetTable::open(file, memory.resolved(), &shown)?.footer().clone();
         let mut layout = PredictionLayout::find(footer.header(), columns, &shown)?;
         layout.fold = None;
         let mut table = Self {
@@ -65,6 +76,19 @@ impl ParquetPredictions {
         };
         table.count()?;
         Ok(table)
+    }
+
+    /// The memory that the probabilities of a Parquet file would take, by the rows that its footer claims; `None` where it
+    /// is not a Parquet file of predictions.
+    pub fn claimed_bytes(path: &Path, columns: &PredictionColumns) -> Option<u64> {
+        if !path.is_file() {
+            return None;
+        }
+        let shown = show(path);
+        let footer = ParquetTable::open(File::open(path).ok()?, Memory::default(), &shown).ok()?.footer().clone();
+        let layout = PredictionLayout::find(footer.header(), columns, &shown).ok()?;
+        let rows = u64::try_from(footer.claimed_rows()).ok()?;
+        Some(rows.saturating_mul(layout.classes.len() as u64).saturating_mul(size_of::<f64>() as u64))
     }
 
     fn count(&mut self) -> Result<(), DataError> {

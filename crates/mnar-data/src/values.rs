@@ -113,14 +113,24 @@ pub(crate) fn settle(codes: &HashMap<String, u32>) -> (Vec<String>, Vec<u32>) {
     (names, order)
 }
 
+/// Bytes that a distinct text takes besides its own: its place in a hash table, and a second one once it is a name.
+pub(crate) const DISTINCT: usize = 96;
+
 /// Numbers texts in the order in which they occur; names and order are settled once all are known.
 #[derive(Default)]
 pub(crate) struct Interner {
     codes: HashMap<String, u32>,
     rows: Vec<Option<u32>>,
+    /// Bytes of the distinct texts.
+    text: usize,
 }
 
 impl Interner {
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.rows.len() * size_of::<Option<u32>>() + self.text + self.codes.len() * DISTINCT) as u64
+    }
+
     pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing) {
         self.rows.reserve(texts.len());
         cells(texts, missing).for_each(|text| self.push(text));
@@ -132,6 +142,7 @@ impl Interner {
             Some(&code) => code,
             None => {
                 let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
+                self.text += text.len();
                 self.codes.insert(text.to_owned(), code);
                 code
             }

@@ -5,6 +5,7 @@ use crate::batch::BATCH_ROWS;
 use crate::columns::check_distinct;
 use crate::error::{DataError, show};
 use crate::format::Format;
+use crate::formulas::{Formulas, needs_quote};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -87,7 +88,13 @@ const GROUP_ROWS: usize = 1 << 20;
 
 /// Writes a table: Parquet where the name ends in `.parquet` or `.pq`, tabs in `.tsv`, else CSV; gzipped where
 /// `.gz` follows. The file appears whole or not at all.
+/// Texts that a spreadsheet would take for formulas are neutralised in CSV, in a way that reading undoes.
 pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), DataError> {
+    write_table_with(path, columns, Formulas::default())
+}
+
+/// Writes a table as [`write_table`] does, with or without formulas.
+pub fn write_table_with(path: &Path, columns: &[(&str, Column<'_>)], formulas: Formulas) -> Result<(), DataError> {
     let shown = show(path);
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if let Some((name, column)) = columns.iter().find(|(_, column)| column.len() != rows) {
@@ -102,8 +109,8 @@ pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), Da
     check_distinct(&header, &shown)?;
     match Format::of_name(path) {
         Some(Format::Parquet) => write_parquet(path, columns, rows, &shown),
-        Some(Format::Delimited { delimiter }) => write_delimited(path, columns, rows, delimiter, &shown),
-        _ => write_delimited(path, columns, rows, b',', &shown),
+        Some(Format::Delimited { delimiter }) => write_delimited(path, columns, rows, delimiter, formulas, &shown),
+        _ => write_delimited(path, columns, rows, b',', formulas, &shown),
     }
 }
 
@@ -112,11 +119,13 @@ fn write_delimited(
     columns: &[(&str, Column<'_>)],
     rows: usize,
     delimiter: u8,
+    formulas: Formulas,
     shown: &str,
 ) -> Result<(), DataError> {
     let failed = |error| DataError::csv(shown, "written", error);
+    let quote = |text: &str| if formulas == Formulas::Neutralised && needs_quote(text) { "'" } else { "" };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
-    writer.write_record(columns.iter().map(|(name, _)| *name)).map_err(failed)?;
+    writer.write_record(columns.iter().map(|(name, _)| format!("{}{name}", quote(name)))).map_err(failed)?;
     let mut cell = Vec::new();
     for i in 0..rows {
         for (_, column) in columns {
@@ -126,7 +135,10 @@ fn write_delimited(
             let written = match column {
                 Column::Numbers(values) => write!(cell, "{:?}", values[i]),
                 Column::Integers(values) => write!(cell, "{}", values[i]),
-                Column::Texts(values) => write!(cell, "{}", values[i].unwrap_or_default()),
+                Column::Texts(values) => {
+                    let text = values[i].unwrap_or_default();
+                    write!(cell, "{}{text}", quote(text))
+                }
             };
             written.map_err(|error| DataError::io(shown, "written", error))?;
             writer.write_field(&cell).map_err(failed)?;

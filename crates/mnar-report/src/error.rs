@@ -29,6 +29,12 @@ pub enum ReportError {
         /// The length of the list.
         found: usize,
     },
+    /// The image of a row is not an image of its own.
+    #[error("the image of row {row} is not a PNG image within the report")]
+    Thumbnail {
+        /// The row.
+        row: usize,
+    },
     /// The report cannot be written as JSON.
     #[error("the report cannot be written as JSON")]
     Unwritable {

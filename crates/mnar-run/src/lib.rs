@@ -46,6 +46,7 @@ mod per_class;
 mod plan;
 mod predict;
 mod predictions;
+mod ranges;
 mod recorder;
 mod report;
 

@@ -2,10 +2,12 @@
 
 mod fit;
 mod inspect;
+mod reading;
 mod table;
 
 pub(crate) use fit::{FitArgs, PredictArgs, SplitName};
 pub(crate) use inspect::InspectArgs;
+pub(crate) use reading::{MemoryArgs, formulas, source};
 pub(crate) use table::{EstimateArgs, TableArgs, TestArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -107,6 +109,9 @@ pub(crate) struct SimulateArgs {
     /// Another label value that means missing; may be repeated
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 
     /// Seed of the draw
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -1,6 +1,6 @@
 //! `mnar estimate`: phi and the class shares.
 
-use crate::args::{EstimateArgs, Format};
+use crate::args::{EstimateArgs, Format, formulas};
 use crate::input::{Input, Loading, Table};
 use crate::interrupt::stop_on_ctrl_c;
 use crate::output::{self, Versioned};
@@ -10,13 +10,13 @@ use anyhow::{Result, bail};
 use mnar::analysis::{About, EstimateSettings, Findings, Given};
 use mnar::risk::RiskWeights;
 use mnar::{Labels, Rows};
-use mnar_data::{AtomicFile, Column, ParquetPredictions};
+use mnar_data::{AtomicFile, Column, Formulas, ParquetPredictions};
 use mnar_report::estimate_text;
 use mnar_run::estimate_report;
 use std::path::Path;
 use std::time::Instant;
 
-pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
+pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let start = Instant::now();
     if args.report.is_some() && args.stream {
         bail!("--report needs the table in memory, and --stream leaves it in its file; use one of them");
@@ -40,6 +40,7 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
     };
+    args.table.hold()?;
     let terminal = Terminal::new(args.table.quiet, stop_on_ctrl_c()?);
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table),
@@ -82,7 +83,7 @@ fn in_memory(
         }
     };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, &found)?;
+        write_weights(path, &table.labels, &found, formulas(args.keep_formulas))?;
     }
     Ok((settings, found))
 }
@@ -99,7 +100,7 @@ fn streamed(args: &EstimateArgs, table: &ParquetPredictions) -> Result<(Estimate
     Ok((settings, found))
 }
 
-fn write_weights(path: &Path, labels: &Labels, found: &Findings) -> Result<()> {
+fn write_weights(path: &Path, labels: &Labels, found: &Findings, formulas: Formulas) -> Result<()> {
     let by_class = RiskWeights::new(&found.phi);
     let rows: Vec<u64> = (1..=labels.len() as u64).collect();
     let names = labels.as_slice().iter().map(|label| label.map(|class| labels.name(class))).collect();
@@ -111,7 +112,7 @@ fn write_weights(path: &Path, labels: &Labels, found: &Findings) -> Result<()> {
         ell.push(weights.ell(label));
         h.push(weights.h(label));
     }
-    mnar_data::write_table(
+    mnar_data::write_table_with(
         path,
         &[
             ("row", Column::Integers(&rows)),
@@ -119,6 +120,7 @@ fn write_weights(path: &Path, labels: &Labels, found: &Findings) -> Result<()> {
             ("weight_labelled_loss", Column::Numbers(&ell)),
             ("weight_unlabelled_loss", Column::Numbers(&h)),
         ],
+        formulas,
     )?;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `mnar predict`: class probabilities of new rows.
 
 use crate::Outcome;
-use crate::args::{PredictArgs, SplitName};
+use crate::args::{PredictArgs, SplitName, formulas, source};
 use anyhow::Result;
-use mnar_data::Split;
+use mnar_data::{Split, TextTable};
 use mnar_run::{PredictOptions, predict};
 
 pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
@@ -14,6 +14,8 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
         SplitName::All => Split::All,
     };
     let options = PredictOptions { id: args.id, split, baseline: args.baseline };
-    predict(&args.run, args.data.as_path(), &options)?.write(&args.output)?;
+    let held = TextTable::hold(&args.data, args.memory.most())?;
+    let data = source(&args.data, held.as_ref(), args.memory.most());
+    predict(&args.run, data, &options)?.write_with(&args.output, formulas(args.keep_formulas))?;
     Ok(Outcome::Done)
 }

@@ -9,6 +9,10 @@ use std::io::ErrorKind;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     let source = args.run.join("report.json");
+    // Opening a pipe would wait for someone to write to it.
+    if source.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        bail!("{} is not a file", source.display());
+    }
     let text = match std::fs::read_to_string(&source) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(

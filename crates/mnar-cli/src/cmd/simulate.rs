@@ -6,6 +6,7 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar::covariates::CovariateValues;
+use mnar_data::Source;
 use mnar_report::{TextTable, number};
 use mnar_run::PerClass;
 use serde::Serialize;
@@ -27,7 +28,12 @@ struct SimulateOutput {
 }
 
 pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
-    let labels = mnar_data::read_labels(&args.table, &args.label, &args.missing)?;
+    let once = std::fs::metadata(&args.table).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+    if once || args.table == Path::new("-") {
+        bail!("{}: it can be read only once, and is needed twice; save it to a file first", args.table.display());
+    }
+    let source = Source::from(&args.table).with_memory(args.memory.most());
+    let labels = mnar_data::read_labels(source, &args.label, &args.missing)?;
     if labels.n_labelled() == 0 {
         bail!("{}: column `{}` has no label to hide", args.table.display(), args.label);
     }
@@ -35,7 +41,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
     let kept = match args.odds.as_slice() {
         [] => mnar::simulate::mask(&labels, &phi, args.seed)?,
         odds => {
-            let log_odds = log_odds(&args.table, odds, &args.missing, labels.len())?;
+            let log_odds = log_odds(source, odds, &args.missing, labels.len())?;
             mnar::simulate::mask_by_columns(&labels, &phi, &log_odds, args.seed)?
         }
     };
@@ -64,7 +70,7 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
 }
 
 /// The logarithm of every row's factor.
-fn log_odds(table: &Path, odds: &[String], missing: &[String], rows: usize) -> Result<Vec<f64>> {
+fn log_odds(table: Source<'_>, odds: &[String], missing: &[String], rows: usize) -> Result<Vec<f64>> {
     let mut total = vec![0.0; rows];
     for word in odds {
         let parsed = word.rsplit_once('=').and_then(|(of, factor)| Some((of, factor.trim().parse::<f64>().ok()?)));

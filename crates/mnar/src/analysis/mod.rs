@@ -31,6 +31,7 @@ mod groups;
 mod informative;
 mod intervals;
 mod labelling;
+mod ranges;
 mod recipe;
 mod search;
 mod verdict;
