@@ -137,9 +137,6 @@ fn split_audit(args: &TableArgs, labels: Labels) -> Result<(Labels, Option<Audit
 /// Probabilities beyond this size are streamed instead of loaded, where they can be.
 const LOAD_AT_MOST: u64 = 4 << 30;
 
-/// An estimate in memory takes up to three times what its probabilities take.
-const LOADED: u64 = 3;
-
 /// Whether a table is loaded or left in its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loading {
@@ -169,7 +166,7 @@ impl Input {
         }
         if loading == Loading::Auto {
             // A small file may hold many rows: what counts is rows times columns, which the footer knows.
-            let load_at_most = LOAD_AT_MOST.min(args.memory.most().limit() / LOADED);
+            let load_at_most = LOAD_AT_MOST.min(args.memory.most().limit());
             if ParquetPredictions::claimed_bytes(&args.table, &columns).is_some_and(|bytes| bytes > load_at_most) {
                 return Ok(Input::Stream(Box::new(ParquetPredictions::open(args.source(), &columns)?)));
             }

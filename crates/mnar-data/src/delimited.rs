@@ -23,7 +23,8 @@ struct QuoteCounter<R> {
     quotes: usize,
     /// Bytes since the last complete row.
     row: u64,
-    longest_row: u64,
+    /// What data may take.
+    limit: u64,
 }
 
 impl<R: Read> Read for QuoteCounter<R> {
@@ -35,7 +36,7 @@ impl<R: Read> Read for QuoteCounter<R> {
             .map(|run| usize::from(run.iter().map(|&byte| u8::from(byte == b'"')).sum::<u8>()))
             .sum::<usize>();
         self.row += n as u64;
-        if self.row > self.longest_row { Err(OverLimit::error(self.longest_row)) } else { Ok(n) }
+        if self.row > self.limit / ROW_SHARE { Err(OverLimit::error(self.limit)) } else { Ok(n) }
     }
 }
 
@@ -98,7 +99,7 @@ impl<R: Read> DelimitedTable<R> {
             .flexible(true)
             .delimiter(delimiter)
             .buffer_capacity(1 << 16)
-            .from_reader(QuoteCounter { inner, quotes: 0, row: 0, longest_row: memory.limit() / ROW_SHARE });
+            .from_reader(QuoteCounter { inner, quotes: 0, row: 0, limit: memory.limit() });
         let mut raw_header = ByteRecord::new();
         if !reader.read_byte_record(&mut raw_header).map_err(|error| DataError::csv(path, "read", error))? {
             return Err(DataError::Empty { path: path.to_owned() });

@@ -3,7 +3,7 @@
 //! Rows are counted from 1 below the header. The cause of an error is given by `source()` alone, so that printing the
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
-use crate::guard::{OverLimit, amount};
+use crate::guard::{OverLimit, SHARE, amount};
 use mnar::Remedy;
 use parquet::errors::ParquetError;
 use std::fmt;
@@ -734,7 +734,12 @@ pub enum DataError {
         value: f64,
     },
     /// What a file holds, or claims to hold, is more than may be kept in memory.
-    #[error("{path}: {what} take {} of memory or more, but at most {} may be used", amount(*.needed), amount(*.limit))]
+    #[error(
+        "{path}: {what} take {} of memory or more, but with {} in all data may take {}",
+        amount(*.needed),
+        amount(.limit.saturating_mul(SHARE)),
+        amount(*.limit)
+    )]
     Memory {
         /// The file.
         path: String,
@@ -742,7 +747,7 @@ pub enum DataError {
         what: &'static str,
         /// The bytes needed, as far as they were counted.
         needed: u64,
-        /// The bytes allowed.
+        /// The bytes that data may take.
         limit: u64,
     },
     /// Something that is neither a file nor a folder stands where only these can be read.

@@ -228,8 +228,8 @@ pub(crate) fn open_maybe_gzipped(path: &Path) -> Result<Box<dyn Read + Send>, Da
     Ok(opened.into_bytes())
 }
 
-/// A file that is held whole is there twice while it is read, and once more as a table.
-const FILE_FACTOR: u64 = 3;
+/// A file that is held whole is there twice: as it is, and as a table.
+const FILE_FACTOR: u64 = 2;
 
 /// Why Parquet cannot come through a pipe.
 pub(crate) const FROM_ITS_END: &str = "Parquet is read from its end";

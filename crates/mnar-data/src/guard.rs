@@ -12,7 +12,7 @@
 mod memory;
 
 pub use memory::Memory;
-pub(crate) use memory::{OverLimit, amount};
+pub(crate) use memory::{OverLimit, SHARE, amount};
 
 use crate::error::DataError;
 use std::cell::Cell;

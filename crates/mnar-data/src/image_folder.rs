@@ -254,7 +254,7 @@ impl Decoder<'_> {
                     path: show(&path),
                     what: "its pixels",
                     needed: too_large.bytes,
-                    limit: most as u64,
+                    limit: self.memory.limit(),
                 },
                 None => bad(shorten(&error.to_string(), 200)),
             })

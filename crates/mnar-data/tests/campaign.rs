@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 /// Mutations of an ordinary test run.
 const FEW: u64 = 2600;
 
-/// What the readers may keep, well below what the process may have: growing a buffer takes twice its size.
-const MEMORY: Memory = Memory::bytes(256_000_000);
+/// What the readers are told that they have: half of what the process has.
+const MEMORY: Memory = Memory::bytes(1_000_000_000);
 
 /// The address space of a process, in kB.
 const ADDRESS_SPACE: u64 = 2_000_000;
@@ -112,7 +112,7 @@ impl Total {
             self.aborts,
             self.hangs,
             self.peak / 1_000_000,
-            MEMORY.limit() / 1_000_000,
+            MEMORY.total() / 1_000_000,
             ADDRESS_SPACE / 1000,
             self.slowest,
             took.as_secs_f64(),

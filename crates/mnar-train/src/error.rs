@@ -103,7 +103,7 @@ pub enum TrainError {
     },
     /// The loss is not a finite number any more.
     #[error(
-        "training diverged: the loss became {loss} at step {step}; the learning rate of {learning_rate:?} is likely too high, or a few weights are too large"
+        "training diverged: the loss became {loss:?} at step {step}; the learning rate of {learning_rate:?} is likely too high, or a few weights are too large"
     )]
     Diverged {
         /// The step.

@@ -4,17 +4,17 @@ use clap::Args;
 use mnar_data::{Formulas, Memory, Source, TextTable};
 use std::path::Path;
 
-/// How much memory data may take.
+/// How much memory there is.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct MemoryArgs {
-    /// The most memory that the data may take once they are read, such as 2GB; files that hold more, or claim to, are
-    /// refused [default: half of the machine's]
+    /// How much memory there is, such as 2GB; data may take a quarter of it, and files that hold more, or claim to, are
+    /// refused [default: all of the machine's]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Memory>,
 }
 
 impl MemoryArgs {
-    /// The most that data may take.
+    /// The memory that there is.
     pub(crate) fn most(self) -> Memory {
         self.memory.unwrap_or_default()
     }

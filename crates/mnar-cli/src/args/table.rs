@@ -169,7 +169,7 @@ pub(crate) struct EstimateArgs {
     pub(crate) width: Option<f64>,
 
     /// Walk over a Parquet file in flat memory instead of loading it (automatic where the probabilities
-    /// would take more than 4 GB, or a third of --memory)
+    /// would take more than 4 GB, or a quarter of --memory)
     #[arg(long, conflicts_with_all = ["features", "sensitivity", "weights", "by", "audit"])]
     pub(crate) stream: bool,
 }

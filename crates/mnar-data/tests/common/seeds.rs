@@ -45,6 +45,9 @@ const JSON: &str = "{\"a\":1,\"e\":[1,2.5],\"label\":\"a\",\"p_a\":0.5,\"p_b\":0
 const XML: &str = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><dimension ref=\"A1:C4\"/><sheetData><row r=\"1\"><c r=\"A1\" t=\"inlineStr\"><is><t>a</t></is></c><c r=\"B1\" t=\"inlineStr\"><is><t>label</t></is></c></row><row r=\"2\"><c r=\"A2\" s=\"1\"><v>45351.5</v></c><c r=\"B2\" t=\"inlineStr\"><is><t>a</t></is></c></row><row r=\"3\"><c r=\"A3\"><v>1e3</v></c></row><row r=\"4\"><c r=\"A4\" t=\"b\"><v>1</v></c><c r=\"B4\" t=\"inlineStr\"><is><t>b</t></is></c></row></sheetData></worksheet>";
 const ODS: &str = "<office:document-content xmlns:office=\"urn:oasis:names:tc:opendocument:xmlns:office:1.0\" xmlns:table=\"urn:oasis:names:tc:opendocument:xmlns:table:1.0\" xmlns:text=\"urn:oasis:names:tc:opendocument:xmlns:text:1.0\"><office:body><office:spreadsheet><table:table table:name=\"Data\"><table:table-row><table:table-cell office:value-type=\"string\"><text:p>a</text:p></table:table-cell><table:table-cell office:value-type=\"string\"><text:p>label</text:p></table:table-cell></table:table-row><table:table-row table:number-rows-repeated=\"2\"><table:table-cell office:value-type=\"float\" office:value=\"1.5\" table:number-columns-repeated=\"1\"/><table:table-cell office:value-type=\"string\"><text:p>b</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet></office:body></office:document-content>";
 
+const MANIFEST: &[u8] =
+    b"<manifest:manifest xmlns:manifest=\"urn:oasis:names:tc:opendocument:xmlns:manifest:1.0\"></manifest:manifest>";
+
 /// All seeds.
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut all = vec![
@@ -74,7 +77,11 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("xlsx, zipped again", "t.xlsx", XML)
             .packed(|xml| rezipped(&workbook(&[("Data", "a|label")]), "xl/worksheets/s0.xml", &xml)),
         Seed::new("ods, zipped again", "t.ods", ODS).packed(|xml| {
-            zipped(&[("mimetype", b"application/vnd.oasis.opendocument.spreadsheet"), ("content.xml", &xml)])
+            zipped(&[
+                ("mimetype", b"application/vnd.oasis.opendocument.spreadsheet"),
+                ("META-INF/manifest.xml", MANIFEST),
+                ("content.xml", &xml),
+            ])
         }),
         Seed::new("parquet", "t.parquet", parquet(Compression::SNAPPY, WriterVersion::PARQUET_1_0)),
         Seed::new(
