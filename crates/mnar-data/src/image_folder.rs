@@ -203,13 +203,16 @@ struct Decoder<'a> {
     memory: Memory,
 }
 
+/// A decoder may need so many times the bytes of an image.
+const WORKSPACE: u64 = 4;
+
 /// An image, and the bytes that it took before it was resized.
 type Decoded = Result<(Picture, usize), DataError>;
 
 impl Decoder<'_> {
     /// Bytes that all images that are decoded at a time may take: decoders and resizing need several times as many.
     fn workspace(&self) -> usize {
-        usize::try_from(self.memory.limit() / 4).unwrap_or(usize::MAX)
+        usize::try_from(self.memory.limit() / WORKSPACE).unwrap_or(usize::MAX)
     }
 
     /// How many images to decode at a time: enough for all cores, few enough to be small beside the images that are kept.
@@ -250,12 +253,14 @@ impl Decoder<'_> {
                 Ok((picture, unpacked))
             });
             decoded.map_err(|error| match error.downcast_ref::<TooLarge>() {
-                Some(too_large) => DataError::Memory {
+                // More memory would help, unless the image is larger than any may be.
+                Some(too_large) if too_large.bytes <= LARGEST as u64 => DataError::Memory {
                     path: show(&path),
-                    what: "its pixels",
-                    needed: too_large.bytes,
+                    what: "its pixels, while they are decoded,",
+                    needed: too_large.bytes.saturating_mul(WORKSPACE),
                     limit: self.memory.limit(),
                 },
+                Some(too_large) => bad(too_large.to_string()),
                 None => bad(shorten(&error.to_string(), 200)),
             })
         })

@@ -62,7 +62,7 @@ fn pictures() {
     }
     let photos = folder.path().join("photos");
     let read = |memory| read_dataset(Source::from(&photos).with_memory(memory), &ReadOptions::default());
-    assert!(matches!(read(LIMIT), Err(DataError::Memory { what: "its pixels", needed: 3_000_000, .. })));
+    assert!(matches!(read(LIMIT), Err(DataError::Memory { needed: 12_000_000, .. })));
     // One fits, all three do not.
     let limit = Memory::bytes(56_000_000);
     assert!(matches!(read(limit), Err(DataError::Memory { what: "the images", .. })));
