@@ -1,13 +1,13 @@
 //! Reads the table that `estimate` and `test` work on.
 
 use crate::args::TableArgs;
+use crate::output;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, RareClass, Rows as _};
 use mnar_data::{
-    Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, TextTable,
-    read_dataset,
+    Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, read_dataset,
 };
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
@@ -189,29 +189,24 @@ impl Input {
     /// `by` is a column that groups the rows.
     pub(crate) fn read(args: &TableArgs, by: Option<&String>, loading: Loading) -> Result<Self> {
         if mnar_run::is_changed(&args.table) && !args.quiet {
-            eprintln!("note: {} is not as the run wrote it", args.table.display());
+            output::complain(&format!("note: {} is not as the run wrote it", args.table.display()));
         }
-        // Standard input can be read once, and a table is read several times.
-        let stdin = if args.table == Path::new("-") { Some(TextTable::stdin()?) } else { None };
-        let source = stdin.as_ref().map_or(Source::Path(&args.table), Source::Text);
+        let source = args.source();
         if let Some(features) = &args.features {
             return Ok(Input::Table(Box::new(Table::of_features(source, args, features, by)?)));
         }
         let columns = PredictionColumns { allow_complete: loading == Loading::Complete, ..args.columns() };
-        if loading == Loading::Stream && stdin.is_some() {
+        if loading == Loading::Stream && args.table == Path::new("-") {
             bail!("--stream walks over a Parquet file several times, which standard input does not allow");
         }
         if loading == Loading::Stream {
-            return Ok(Input::Stream(Box::new(ParquetPredictions::open(&args.table, &columns)?)));
+            return Ok(Input::Stream(Box::new(ParquetPredictions::open(source, &columns)?)));
         }
-        let large = || std::fs::metadata(&args.table).is_ok_and(|file| file.len() > LOAD_AT_MOST / 4);
-        if loading == Loading::Auto && large() {
-            // Compressed files may hold several times their size; the footer knows the rows.
-            if let Ok(table) = ParquetPredictions::open(&args.table, &columns) {
-                let bytes = table.rows() as u64 * table.n_classes() as u64 * 8;
-                if bytes > LOAD_AT_MOST {
-                    return Ok(Input::Stream(Box::new(table)));
-                }
+        if loading == Loading::Auto {
+            // A small file may hold many rows: what counts is rows times columns, which the footer knows.
+            let load_at_most = LOAD_AT_MOST.min(args.memory.most().limit());
+            if ParquetPredictions::claimed_bytes(&args.table, &columns).is_some_and(|bytes| bytes > load_at_most) {
+                return Ok(Input::Stream(Box::new(ParquetPredictions::open(source, &columns)?)));
             }
         }
         let table = mnar_data::read_predictions(source, &columns)?;

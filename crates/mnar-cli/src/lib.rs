@@ -6,6 +6,7 @@
 
 mod args;
 mod cmd;
+mod environment;
 mod hint;
 mod input;
 mod inspection;
@@ -18,6 +19,7 @@ pub use terminal::Terminal;
 
 use args::{Cli, Command};
 use clap::Parser;
+use clap::error::ErrorKind as ClapError;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 
@@ -34,13 +36,19 @@ enum Outcome {
 struct Typed(Vec<String>);
 
 /// Runs the command line `words`, the name of the program first, and returns the exit code: 0 if it ran, 1 if the test
-/// rejects and `--fail-on-reject` is given, 2 if it could not run, 130 after Ctrl-C, 143 after SIGTERM. Help and unknown arguments end the
-/// process, as clap does.
+/// rejects and `--fail-on-reject` is given, 2 if it could not run, 130 after Ctrl-C, 143 after SIGTERM.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     mnar_data::quiet_decoder_panics();
     let words: Vec<OsString> = words.into_iter().collect();
     let typed = Typed(words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect());
-    let cli = Cli::parse_from(words);
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    if let Err(error) = environment::check() {
+        output::complain(&format!("error: {error:#}"));
+        return 2;
+    }
     let (table, result) = match cli.command {
         Command::Demo(args) => (None, cmd::demo::run(args, &typed)),
         Command::Inspect(args) => (None, cmd::inspect::run(&args)),
@@ -60,7 +68,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(Outcome::Interrupted(code)) => return code,
         Err(error) => error,
     };
-    // `mnar ... | head` closes the pipe early, and that is fine.
+    // `mnar ... -o /dev/stdout | head` closes the pipe early, and that is fine.
     if is_broken_pipe(&error) {
         return 0;
     }
@@ -69,10 +77,22 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
         Some(table) if hint::speaks_of_rows(&error) => error.context(table.display().to_string()),
         _ => error,
     };
-    eprintln!("error: {error:#}");
+    output::complain(&format!("error: {error:#}"));
     for hint in hint::hints(&error) {
-        eprintln!("hint: {hint}");
+        output::complain(&format!("hint: {hint}"));
     }
+    2
+}
+
+/// Help, the version, or arguments that are not understood.
+fn refused(error: &clap::Error) -> u8 {
+    if matches!(error.kind(), ClapError::DisplayHelp | ClapError::DisplayVersion) {
+        // Our own words, in colours; a reader that leaves early is fine.
+        let _ = error.print();
+        return 0;
+    }
+    // What was typed may be the name of a file from anywhere.
+    output::complain(error.render().to_string().trim_end());
     2
 }
 

@@ -1,5 +1,6 @@
 //! The command `mnar`. What it does is in the library beside it.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Training frees and allocates the same large buffers at every step. An allocator that keeps them saves a page fault per
@@ -14,7 +15,8 @@ fn main() -> ExitCode {
     if let Some(name) = std::env::var_os(KERNELS).filter(|name| !name.is_empty()) {
         let name = name.to_string_lossy();
         if let Err(error) = mnar_train::layers::select_cpu_kernels(&name) {
-            eprintln!("error: {KERNELS}={name}: {error}, or unset it");
+            // Escaped, and without failing where stderr cannot be written.
+            let _ = writeln!(std::io::stderr(), "error: {KERNELS}={}: {error}, or unset it", name.escape_debug());
             return ExitCode::from(2);
         }
     }

@@ -1,8 +1,14 @@
-//! How results reach stdout.
+//! The one exit for text: everything that is printed, on stdout or stderr, goes through here.
+//!
+//! Labels, column names and file names are data, and data may hold escape sequences that change a terminal's title or
+//! colours, or marks that reorder the text around them. They are made visible here, in one place. Whoever reads stdout may
+//! leave early (`| head`), which changes neither what is computed nor the exit code; and that nobody can read stderr is no
+//! reason to fail.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use mnar_report::{is_unsettling, printable_lines};
 use serde::Serialize;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 
 /// A result as JSON, headed by the version that made it.
 #[derive(Serialize)]
@@ -18,16 +24,52 @@ impl<T> Versioned<T> {
     }
 }
 
-/// Writes text to stdout. A closed pipe is an error that `main` treats as success.
+/// Writes a result to stdout. A closed pipe is not an error, but a full disk is.
 pub(crate) fn print(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    write_out(&printable_lines(text))
 }
 
+/// Writes a result to stdout as JSON. What would upset a terminal is escaped, so that programs read it as it was.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value)?;
-    text.push('\n');
-    print(&text)
+    write_out(&(escaped(&serde_json::to_string_pretty(value)?) + "\n"))
+}
+
+/// Writes a line to stderr, if that is possible.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable_lines(line));
+}
+
+fn write_out(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("the result cannot be written"),
+        _ => Ok(()),
+    }
+}
+
+/// JSON in which characters that would upset a terminal are escaped. They can only stand in strings.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unsettling(c) && c != '\n' {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_what_a_terminal_must_not_see() {
+        let label = "a\u{202e}b\u{1b}[31m\u{9b}c\u{7f}\n\u{feff}";
+        let json = escaped(&serde_json::to_string_pretty(&[label]).unwrap());
+        assert!(json.is_ascii() || !json.chars().any(|c| is_unsettling(c) && c != '\n'), "{json}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), [label]);
+    }
 }

@@ -1,5 +1,6 @@
 //! Progress on stderr.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mnar::progress::{EpochRecord, Progress, Stage};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl Progress for Terminal {
 
     fn warn(&self, message: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("{message}"));
+            self.bar.suspend(|| output::complain(message));
         }
     }
 

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use mnar::Class;
 use mnar::analysis::Findings;
 use mnar::risk::RiskWeights;
-use mnar_data::{Column, ColumnKind, DataError, TableWriter};
+use mnar_data::{Column, ColumnKind, DataError, Formulas, TableWriter};
 use std::path::Path;
 
 const LABEL: &str = "label";
@@ -32,10 +32,16 @@ pub(crate) fn check_id(id: Option<&str>) -> Result<()> {
 
 impl<'a> WeightsFile<'a> {
     /// Starts the file. Rows are called by the column `id`, or counted from 1.
-    pub(crate) fn create(path: &Path, id: Option<&str>, classes: &'a [String], found: &'a Findings) -> Result<Self> {
+    pub(crate) fn create(
+        path: &Path,
+        id: Option<&str>,
+        classes: &'a [String],
+        found: &'a Findings,
+        formulas: Formulas,
+    ) -> Result<Self> {
         let row = id.map_or(("row", ColumnKind::Integers), |id| (id.trim(), ColumnKind::Texts));
         let columns = [row, (LABEL, ColumnKind::Texts), (ELL, ColumnKind::Numbers), (H, ColumnKind::Numbers)];
-        let writer = TableWriter::create(path, &columns)?;
+        let writer = TableWriter::create_with(path, &columns, formulas)?;
         Ok(Self { writer, classes, by_class: RiskWeights::new(&found.phi), found, rows: 0 })
     }
 

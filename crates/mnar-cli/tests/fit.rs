@@ -360,7 +360,7 @@ fn bad_input_is_refused_with_a_reason_and_nothing_is_left() {
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--consistency", "fixmatch"]), "table has none");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--network", "mnist-cnn"]), "mnist-cnn");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--method", "oracle"]), "--phi");
-    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "learning rate");
+    refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--learning-rate", "0"]), "`learning-rate` is `0`");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--resume"]), "holds no run to resume");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--device", "cuda"]), "this build has no cuda");
     refused(path, &fit(&["clinic.csv", "--label", "diagnosis", "--given", "hospital"]), "`hospital`");

@@ -5,6 +5,7 @@ use crate::batch::Table;
 use crate::columns::check_distinct;
 use crate::error::{DataError, show};
 use crate::format::AnyTable;
+use crate::guard::Memory;
 use crate::text_table::{STDIN, TextTable};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -102,9 +103,25 @@ impl TypedTable for ArrowTable {
     }
 }
 
+/// Where a table is read from, and how much memory that may take.
+///
+/// ```
+/// use mnar_data::{Memory, Source};
+/// let path = std::path::Path::new("clinic.csv");
+/// let source = Source::from(path).with_memory(Memory::bytes(2_000_000_000));
+/// assert_eq!(source.name(), "clinic.csv");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The place.
+    pub kind: SourceKind<'a>,
+    /// The most memory that what is read may take.
+    pub memory: Memory,
+}
+
 /// Where a table is read from: a file, or memory.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum SourceKind<'a> {
     /// A file or folder; a pattern such as `part-*.parquet`; or `-`, standard input, which can be read once.
     Path(&'a Path),
     /// Text in memory.
@@ -114,13 +131,18 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
+    /// The same source with another limit.
+    pub fn with_memory(self, memory: Memory) -> Self {
+        Self { memory, ..self }
+    }
+
     /// What messages start with.
     pub fn name(self) -> String {
-        match self {
-            Source::Path(path) if path == Path::new("-") => STDIN.to_owned(),
-            Source::Path(path) => show(path),
-            Source::Text(text) => text.source_name().to_owned(),
-            Source::Table(table) => table.name.clone(),
+        match self.kind {
+            SourceKind::Path(path) if path == Path::new("-") => STDIN.to_owned(),
+            SourceKind::Path(path) => show(path),
+            SourceKind::Text(text) => text.source_name().to_owned(),
+            SourceKind::Table(table) => table.name.clone(),
         }
     }
 
@@ -129,26 +151,32 @@ impl Source<'_> {
     }
 }
 
+impl<'a> From<SourceKind<'a>> for Source<'a> {
+    fn from(kind: SourceKind<'a>) -> Self {
+        Source { kind, memory: Memory::default() }
+    }
+}
+
 impl<'a> From<&'a Path> for Source<'a> {
     fn from(path: &'a Path) -> Self {
-        Source::Path(path)
+        SourceKind::Path(path).into()
     }
 }
 
 impl<'a> From<&'a PathBuf> for Source<'a> {
     fn from(path: &'a PathBuf) -> Self {
-        Source::Path(path)
+        SourceKind::Path(path).into()
     }
 }
 
 impl<'a> From<&'a TextTable> for Source<'a> {
     fn from(text: &'a TextTable) -> Self {
-        Source::Text(text)
+        SourceKind::Text(text).into()
     }
 }
 
 impl<'a> From<&'a ArrowTable> for Source<'a> {
     fn from(table: &'a ArrowTable) -> Self {
-        Source::Table(table)
+        SourceKind::Table(table).into()
     }
 }

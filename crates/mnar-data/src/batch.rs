@@ -63,6 +63,11 @@ impl ColumnStack {
         self.rows
     }
 
+    /// The memory that the values take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.columns.iter().map(|column| (column.len() * size_of::<f64>()) as u64).sum()
+    }
+
     /// All rows, column by column.
     pub(crate) fn into_columns(self) -> Vec<Vec<f64>> {
         self.columns

@@ -4,7 +4,7 @@
 //! of a truncated image with the first colour instead of refusing it.
 
 use crate::error::Cause;
-use crate::picture::{LARGEST, TOO_LARGE};
+use crate::picture::{LARGEST, TooLarge};
 
 /// The pixels of an image: red, green and blue side by side, the top row first.
 pub(crate) struct Rgb {
@@ -14,11 +14,12 @@ pub(crate) struct Rgb {
 }
 
 /// Decodes a file that starts with `BM`; an alpha channel is dropped.
-pub(crate) fn decode(file: &[u8]) -> Result<Rgb, Cause> {
+pub(crate) fn decode(file: &[u8], most: usize) -> Result<Rgb, Cause> {
     let header = Header::read(file)?;
     let Header { height, width, bits, .. } = header;
     let pixels = file.get(header.pixels_at..).ok_or(ENDS_EARLY)?;
-    let mut image = Rgb { height, width, bytes: vec![0; height * width * 3] };
+    let size = TooLarge::check(&[height, width, 3], most)?;
+    let mut image = Rgb { height, width, bytes: vec![0; size] };
     match &header.coding {
         Coding::Palette(palette) => image.fill(pixels, &header, |row, x| palette[packed(row, x, bits)])?,
         Coding::RunLengths(palette) => image.fill_from_runs(pixels, bits, palette)?,
@@ -82,9 +83,7 @@ impl Header {
             return Err(format!("it says that it has {rows} rows of {width} pixels").into());
         }
         let (top_down, height, width) = (rows < 0, rows.unsigned_abs() as usize, width as usize);
-        if height.checked_mul(3 * width).is_none_or(|bytes| bytes > LARGEST) {
-            return Err(TOO_LARGE.into());
-        }
+        TooLarge::check(&[height, width, 3], LARGEST)?;
         let planes = rest.u16()?;
         if planes != 1 {
             return Err(format!("it has {planes} planes instead of one").into());
@@ -257,6 +256,10 @@ impl<'a> Bytes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(file: &[u8]) -> Result<Rgb, Cause> {
+        super::decode(file, LARGEST)
+    }
     use proptest::prelude::*;
 
     /// A file with the header of version 3; `middle` is what follows it, a palette or masks.

@@ -3,6 +3,7 @@
 use crate::dataset::Split;
 use crate::error::{DataError, show};
 use crate::format::open_maybe_gzipped;
+use crate::guard::Memory;
 use crate::images::{ImageShape, Images};
 use mnar::{Class, Labels};
 use std::io::Read;
@@ -17,7 +18,7 @@ pub(crate) fn names_batch(name: &str) -> bool {
 }
 
 /// Reads the batches of a folder, in the order of their numbers.
-pub(crate) fn read(folder: &Path, split: Split) -> Result<(Images, Labels), DataError> {
+pub(crate) fn read(folder: &Path, split: Split, memory: Memory) -> Result<(Images, Labels), DataError> {
     let shown = show(folder);
     let train = || (1..=5).map(|k| format!("data_batch_{k}.bin"));
     let test = || std::iter::once("test_batch.bin".to_owned());
@@ -33,7 +34,7 @@ pub(crate) fn read(folder: &Path, split: Split) -> Result<(Images, Labels), Data
     let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
     let (mut pixels, mut y) = (Vec::new(), Vec::new());
     for file in &files {
-        read_batch(file, &mut pixels, &mut y)?;
+        read_batch(file, memory, &mut pixels, &mut y)?;
     }
     if y.is_empty() {
         return Err(DataError::NoRows { path: shown });
@@ -43,7 +44,7 @@ pub(crate) fn read(folder: &Path, split: Split) -> Result<(Images, Labels), Data
     Ok((images, labels))
 }
 
-fn read_batch(file: &Path, pixels: &mut Vec<u8>, y: &mut Vec<Option<Class>>) -> Result<(), DataError> {
+fn read_batch(file: &Path, memory: Memory, pixels: &mut Vec<u8>, y: &mut Vec<Option<Class>>) -> Result<(), DataError> {
     let shown = show(file);
     let bad = |what: String| DataError::Cifar { path: shown.clone(), what };
     let mut reader = std::io::BufReader::with_capacity(1 << 18, open_maybe_gzipped(file)?);
@@ -61,6 +62,7 @@ fn read_batch(file: &Path, pixels: &mut Vec<u8>, y: &mut Vec<Option<Class>>) -> 
         if record[0] > 9 {
             return Err(bad(format!("image {row} is of class {}, but there are 10 classes", record[0])));
         }
+        memory.check((pixels.len() + RECORD) as u64, "the images", &shown)?;
         y.push(Some(Class(u32::from(record[0]))));
         pixels.extend((0..PLANE).flat_map(|k| [record[1 + k], record[1 + PLANE + k], record[1 + 2 * PLANE + k]]));
     }
@@ -69,7 +71,8 @@ fn read_batch(file: &Path, pixels: &mut Vec<u8>, y: &mut Vec<Option<Class>>) -> 
 
 /// The names that come with the files, or the numbers where ten names are not there.
 fn class_names(folder: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.join("batches.meta.txt")).unwrap_or_default();
+    let file = folder.join("batches.meta.txt");
+    let text = if file.is_file() { std::fs::read_to_string(file).unwrap_or_default() } else { String::new() };
     let names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
     if names.len() == 10 { names } else { (0..10).map(|class: u32| class.to_string()).collect() }
 }

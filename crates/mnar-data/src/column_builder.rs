@@ -3,7 +3,7 @@
 use crate::dates::{self, DateFormat};
 use crate::error::{ColumnRole, DataError};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, MISSING};
-use crate::values::{Missing, settle};
+use crate::values::{DISTINCT, Missing, settle};
 use std::collections::HashMap;
 
 /// Which texts mean that a feature is missing: what the common tools write, and what the user adds. Unlike a
@@ -112,6 +112,20 @@ impl ColumnBuilder {
             Wanted::Inferred | Wanted::Names { .. } => Building::Texts(Texts::default()),
         };
         Self { name, wanted, values, decimals: Decimals::default(), marks: [0; MARKS.len()] }
+    }
+
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = match &self.values {
+            Building::Numbers(numbers) => numbers.values.len() * size_of::<f32>(),
+            Building::Texts(texts) => {
+                let codes = texts.codes.len() * size_of::<u32>();
+                // Names of rows become one text per row.
+                let spread = if self.wanted == (Wanted::Names { forced: true }) { texts.spread } else { 0 };
+                codes + spread + texts.text + texts.seen.len() * (DISTINCT + size_of::<Seen>())
+            }
+        };
+        bytes as u64
     }
 
     /// Lets a comma be the decimal mark.
@@ -333,10 +347,14 @@ struct Texts {
     booleans: usize,
     marks: usize,
     codes: Vec<u32>,
+    /// Bytes of the distinct texts, and of all of them if every row had one of its own.
+    text: usize,
+    spread: usize,
 }
 
 impl Texts {
     fn push(&mut self, text: Option<&str>) {
+        self.spread += size_of::<String>() + text.map_or(0, str::len);
         let code = match text {
             None => MISSING,
             Some(text) => match self.index.get(text) {
@@ -346,6 +364,7 @@ impl Texts {
                         .ok()
                         .filter(|&code| code < MISSING)
                         .expect("fewer than 2^32 - 1 distinct values");
+                    self.text += text.len();
                     self.index.insert(text.to_owned(), code);
                     let seen = Seen::of(text);
                     match seen {

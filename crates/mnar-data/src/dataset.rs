@@ -1,10 +1,11 @@
 //! Reads everything that a model can be trained on.
 
-use crate::arrow_table::Source;
+use crate::arrow_table::{Source, SourceKind};
 use crate::encoder::TableEncoder;
 use crate::error::{DataError, show};
 use crate::feature_table::FeatureTable;
 use crate::format::open_maybe_gzipped;
+use crate::guard::Memory;
 use crate::image_folder::{self, ClassPlace};
 use crate::images::{ImageShape, Images};
 use crate::label_file;
@@ -169,18 +170,19 @@ pub struct RowsToPredict {
 /// ```
 pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<Dataset, DataError> {
     let source = source.into();
+    let source = source.with_memory(source.memory.resolved());
     let shown = source.name();
     check_stdin(source, options)?;
     let kind = Kind::of_source(source)?;
-    let read = match source {
-        Source::Path(path) => kind.read(path, options)?,
-        Source::Table(_) | Source::Text(_) => read_table_inputs(source, options)?,
+    let read = match source.kind {
+        SourceKind::Path(path) => kind.read(path, options, source.memory)?,
+        SourceKind::Table(_) | SourceKind::Text(_) => read_table_inputs(source, options)?,
     };
     let mut notes = read.notes;
     let labels = match (&options.labels_file, read.labels) {
         (Some(file), _) => {
             let (rows, row_names) = (read.inputs.len(), read.row_names.as_ref());
-            let (labels, more) = label_file::read(file, options, rows, row_names, &shown)?;
+            let (labels, more) = label_file::read(file, options, rows, row_names, source)?;
             notes.extend(more);
             labels
         }
@@ -200,8 +202,8 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
 /// Standard input can be read once.
 pub(crate) fn check_stdin(source: Source<'_>, options: &ReadOptions) -> Result<(), DataError> {
     let is_stdin = |path: &Path| path == Path::new("-");
-    match (source, &options.labels_file) {
-        (Source::Path(path), Some(labels)) if is_stdin(path) && is_stdin(labels) => Err(DataError::StdinTwice),
+    match (source.kind, &options.labels_file) {
+        (SourceKind::Path(path), Some(labels)) if is_stdin(path) && is_stdin(labels) => Err(DataError::StdinTwice),
         _ => Ok(()),
     }
 }
@@ -215,13 +217,14 @@ pub fn read_for_prediction<'a>(
     id: Option<&str>,
 ) -> Result<RowsToPredict, DataError> {
     let source = source.into();
-    let shown = source.name();
+    let source = source.with_memory(source.memory.resolved());
+    let (shown, memory) = (source.name(), source.memory);
     let kind = Kind::of_source(source)?;
     kind.check_id(id, &shown)?;
     // A table in memory needs no path.
-    let path = match source {
-        Source::Path(path) => path,
-        Source::Table(_) | Source::Text(_) => Path::new(""),
+    let path = match source.kind {
+        SourceKind::Path(path) => path,
+        SourceKind::Table(_) | SourceKind::Text(_) => Path::new(""),
     };
     let read = match (kind, expected) {
         (Kind::Table, Expected::Table(encoder)) => {
@@ -235,21 +238,24 @@ pub fn read_for_prediction<'a>(
             let listing = image_folder::list(path, split)?;
             let names: Vec<String> = listing.files.into_iter().map(|file| file.name).collect();
             let size = resize.then_some((shape.height, shape.width));
-            let inputs = Inputs::Images(image_folder::decode(path, &names, size)?);
+            let inputs = Inputs::Images(image_folder::decode(path, &names, size, memory)?);
             let (row_names, skipped) = (Some(RowNames::files(names)), listing.skipped);
             ReadInputs { row_names, skipped, ..ReadInputs::unnamed(inputs, None) }
         }
         (Kind::ImageFile, Expected::Images { shape, resize }) => {
             let size = resize.then_some((shape.height, shape.width));
             // The name is the whole path: joined to no folder it stays what it is.
-            let images = image_folder::decode(Path::new(""), std::slice::from_ref(&shown), size)?;
+            let images = image_folder::decode(Path::new(""), std::slice::from_ref(&shown), size, memory)?;
             let row_names = Some(RowNames::files(vec![shown.clone()]));
             ReadInputs { row_names, ..ReadInputs::unnamed(Inputs::Images(images), None) }
         }
-        (Kind::Npy, _) => ReadInputs::unnamed(read_npy(path, false)?, None),
-        (Kind::Npz, _) => ReadInputs::unnamed(npz::read(path, split, LabelKey::None, false)?.0, None),
-        (Kind::Mnist, _) => ReadInputs::unnamed(Inputs::Images(mnist::read(path, split, false)?.0), None),
-        (Kind::Cifar, _) => ReadInputs::unnamed(Inputs::Images(cifar::read(&cifar_folder(path), split)?.0), None),
+        (Kind::Npy, _) => ReadInputs::unnamed(read_npy(path, false, memory)?, None),
+        (Kind::Npz, _) => ReadInputs::unnamed(npz::read(path, split, LabelKey::None, false, memory)?.0, None),
+        (Kind::Mnist, _) => ReadInputs::unnamed(Inputs::Images(mnist::read(path, split, false, memory)?.0), None),
+        (Kind::Cifar, _) => {
+            let (images, _) = cifar::read(&cifar_folder(path), split, memory)?;
+            ReadInputs::unnamed(Inputs::Images(images), None)
+        }
     };
     let inputs = match (read.inputs, expected) {
         (Inputs::Table(table), Expected::Table(encoder)) => {
@@ -310,9 +316,9 @@ pub(crate) enum Kind {
 
 impl Kind {
     pub(crate) fn of_source(source: Source<'_>) -> Result<Self, DataError> {
-        match source {
-            Source::Path(path) => Self::of(path),
-            Source::Table(_) | Source::Text(_) => Ok(Kind::Table),
+        match source.kind {
+            SourceKind::Path(path) => Self::of(path),
+            SourceKind::Table(_) | SourceKind::Text(_) => Ok(Kind::Table),
         }
     }
 
@@ -324,19 +330,7 @@ impl Kind {
         if metadata.is_dir() {
             return Self::of_folder(path);
         }
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
-        let by_name = if name.ends_with(".npy") {
-            Some(Kind::Npy)
-        } else if name.ends_with(".npz") {
-            Some(Kind::Npz)
-        } else if mnist::names_images(&name) {
-            Some(Kind::Mnist)
-        } else if image_folder::names_image(&name) {
-            Some(Kind::ImageFile)
-        } else {
-            None
-        };
-        if let Some(kind) = by_name {
+        if let Some(kind) = Self::of_name(path) {
             return Ok(kind);
         }
         // A pipe can be read only once, and is a table. So is a file that is named like one.
@@ -350,6 +344,22 @@ impl Kind {
             [0x89, b'P', b'N', b'G'] | [0xff, 0xd8, 0xff, _] => Kind::ImageFile,
             _ => Kind::Table,
         })
+    }
+
+    /// What the name alone says.
+    fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+        if name.ends_with(".npy") {
+            Some(Kind::Npy)
+        } else if name.ends_with(".npz") {
+            Some(Kind::Npz)
+        } else if mnist::names_images(&name) {
+            Some(Kind::Mnist)
+        } else if image_folder::names_image(&name) {
+            Some(Kind::ImageFile)
+        } else {
+            None
+        }
     }
 
     fn of_folder(path: &Path) -> Result<Self, DataError> {
@@ -386,7 +396,7 @@ impl Kind {
         }
     }
 
-    pub(crate) fn read(self, path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+    pub(crate) fn read(self, path: &Path, options: &ReadOptions, memory: Memory) -> Result<ReadInputs, DataError> {
         let shown = show(path);
         self.check_id(options.id.as_deref(), &shown)?;
         let elsewhere = options.labels_file.is_some();
@@ -397,26 +407,26 @@ impl Kind {
         }
         let named = |labels: Interner| labels.into_labels(&shown);
         match self {
-            Kind::Table => read_table_inputs(Source::Path(path), options),
-            Kind::Npy => Ok(ReadInputs::unnamed(read_npy(path, true)?, None)),
+            Kind::Table => read_table_inputs(Source::from(path).with_memory(memory), options),
+            Kind::Npy => Ok(ReadInputs::unnamed(read_npy(path, true, memory)?, None)),
             Kind::Npz => {
                 let key = match label {
                     _ if elsewhere => LabelKey::None,
                     Some(label) => LabelKey::Named(label),
                     None => LabelKey::Usual,
                 };
-                let (inputs, labels) = npz::read(path, options.split, key, true)?;
+                let (inputs, labels) = npz::read(path, options.split, key, true, memory)?;
                 Ok(ReadInputs::unnamed(inputs, labels.map(named).transpose()?))
             }
             Kind::Mnist => {
-                let (images, labels) = mnist::read(path, options.split, !elsewhere)?;
+                let (images, labels) = mnist::read(path, options.split, !elsewhere, memory)?;
                 Ok(ReadInputs::unnamed(Inputs::Images(images), labels.map(named).transpose()?))
             }
             Kind::Cifar => {
-                let (images, labels) = cifar::read(&cifar_folder(path), options.split)?;
+                let (images, labels) = cifar::read(&cifar_folder(path), options.split, memory)?;
                 Ok(ReadInputs::unnamed(Inputs::Images(images), Some(labels)))
             }
-            Kind::ImageFolder => read_image_folder(path, options),
+            Kind::ImageFolder => read_image_folder(path, options, memory),
             Kind::ImageFile => Err(DataError::WrongInputs {
                 path: shown,
                 found: "one image",
@@ -457,6 +467,11 @@ fn cifar_folder(path: &Path) -> PathBuf {
     if below.is_dir() { below } else { path.to_owned() }
 }
 
+/// Whether the name is that of arrays or images, and so not of a table.
+pub(crate) fn names_arrays(path: &Path) -> bool {
+    Kind::of_name(path).is_some()
+}
+
 fn first_bytes(path: &Path) -> Result<Vec<u8>, DataError> {
     let mut bytes = Vec::new();
     // An error here is not worth failing for: reading the file will report it.
@@ -469,17 +484,17 @@ pub(crate) fn is_npy(path: &Path) -> Result<bool, DataError> {
     Ok(Kind::of(path)? == Kind::Npy)
 }
 
-fn read_npy(path: &Path, training: bool) -> Result<Inputs, DataError> {
+fn read_npy(path: &Path, training: bool, memory: Memory) -> Result<Inputs, DataError> {
     let shown = show(path);
     let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
     let mut inputs = ArrayInputs::default();
-    inputs.extend(Npy::open(BufReader::with_capacity(1 << 16, file), &shown)?)?;
+    inputs.extend(Npy::open(BufReader::with_capacity(1 << 16, file), memory, &shown)?)?;
     inputs.finish(training, &shown)
 }
 
-fn read_image_folder(path: &Path, options: &ReadOptions) -> Result<ReadInputs, DataError> {
+fn read_image_folder(path: &Path, options: &ReadOptions, memory: Memory) -> Result<ReadInputs, DataError> {
     let FolderFiles { names, labels, skipped } = list_image_folder(path, options)?;
-    let images = image_folder::decode(path, &names, options.resize)?;
+    let images = image_folder::decode(path, &names, options.resize, memory)?;
     Ok(ReadInputs {
         inputs: Inputs::Images(images),
         labels: Some(labels),

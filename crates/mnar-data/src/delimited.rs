@@ -4,6 +4,8 @@ use crate::batch::{Batch, Batches, Table, batch_rows};
 use crate::column_builder::decimal_comma;
 use crate::columns::{Selection, check_distinct};
 use crate::error::DataError;
+use crate::formulas::unquoted;
+use crate::guard::{Memory, OverLimit};
 use crate::note::Note;
 use crate::number_column::NumberColumn;
 use crate::text::TextReader;
@@ -14,9 +16,16 @@ use std::io::{self, Read};
 
 /// Counts the quotes that pass. The csv crate takes the end of the file for a closing quote, and with it any
 /// number of rows for one value; an odd count after a last value of several lines reveals this.
+///
+/// It also counts the bytes of the row that is being read: a row without an end, such as that of `/dev/zero`, would
+/// otherwise be read until memory runs out.
 struct QuoteCounter<R> {
     inner: R,
     quotes: usize,
+    /// Bytes since the last complete row.
+    row: u64,
+    /// What data may take.
+    limit: u64,
 }
 
 impl<R: Read> Read for QuoteCounter<R> {
@@ -27,9 +36,16 @@ impl<R: Read> Read for QuoteCounter<R> {
             .chunks(128)
             .map(|run| usize::from(run.iter().map(|&byte| u8::from(byte == b'"')).sum::<u8>()))
             .sum::<usize>();
-        Ok(n)
+        self.row += n as u64;
+        if self.row > self.limit / ROW_SHARE { Err(OverLimit::error(self.limit)) } else { Ok(n) }
     }
 }
+
+/// Bytes that a column takes before it has values: its name in several places, and its builder.
+pub(crate) const COLUMN: usize = 512;
+
+/// The bytes of one row may take this part of the memory: they are there several times, as read, as a row and as texts.
+const ROW_SHARE: u64 = 8;
 
 /// A CSV or TSV table whose header has been read.
 pub(crate) struct DelimitedTable<R> {
@@ -49,9 +65,9 @@ pub(crate) struct DelimitedTable<R> {
 
 impl DelimitedTable<TextReader> {
     /// Opens a text of any encoding; the separator is `expected` unless the text shows another.
-    pub(crate) fn detect(mut text: TextReader, expected: u8, path: &str) -> Result<Self, DataError> {
+    pub(crate) fn detect(mut text: TextReader, expected: u8, memory: Memory, path: &str) -> Result<Self, DataError> {
         let delimiter = text.delimiter(expected);
-        let mut table = Self::open(text, delimiter, path)?;
+        let mut table = Self::open(text, delimiter, memory, path)?;
         table.expected = expected;
         Ok(table)
     }
@@ -75,7 +91,7 @@ impl DelimitedTable<TextReader> {
 }
 
 impl<R: Read> DelimitedTable<R> {
-    pub(crate) fn open(inner: R, delimiter: u8, path: &str) -> Result<Self, DataError> {
+    pub(crate) fn open(inner: R, delimiter: u8, memory: Memory, path: &str) -> Result<Self, DataError> {
         // The first row is read as a row like the others, so that its bytes are kept; a byte order mark is
         // skipped by the csv crate. Rows of any length pass, to be refused with their number below, and bytes are not
         // decoded, so that reading fails only where the file does.
@@ -84,14 +100,15 @@ impl<R: Read> DelimitedTable<R> {
             .flexible(true)
             .delimiter(delimiter)
             .buffer_capacity(1 << 16)
-            .from_reader(QuoteCounter { inner, quotes: 0 });
+            .from_reader(QuoteCounter { inner, quotes: 0, row: 0, limit: memory.limit() });
         let mut raw_header = ByteRecord::new();
         if !reader.read_byte_record(&mut raw_header).map_err(|error| DataError::csv(path, "read", error))? {
             return Err(DataError::Empty { path: path.to_owned() });
         }
+        memory.check_product(&[raw_header.len(), COLUMN], "the columns of the header", path)?;
         let header = raw_header
             .iter()
-            .map(|name| std::str::from_utf8(name).map(|name| name.trim().to_owned()))
+            .map(|name| std::str::from_utf8(name).map(|name| unquoted(name).trim().to_owned()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| DataError::NotUtf8 { path: path.to_owned(), place: "the header".into() })?;
         let path = path.to_owned();
@@ -125,6 +142,7 @@ impl<R: Read> DelimitedTable<R> {
 
     /// Reads a row; false at the end.
     pub(crate) fn next(&mut self, record: &mut ByteRecord) -> Result<bool, DataError> {
+        self.reader.get_mut().row = 0;
         let more = self.reader.read_byte_record(record).map_err(|error| DataError::csv(&self.path, "read", error))?;
         if !more {
             if self.spans_lines && self.reader.get_ref().quotes % 2 == 1 {
@@ -153,7 +171,7 @@ impl<R: Read> DelimitedTable<R> {
     }
 
     pub(crate) fn text<'a>(&self, bytes: &'a [u8], column: usize) -> Result<&'a str, DataError> {
-        std::str::from_utf8(bytes).map_err(|_| DataError::NotUtf8 {
+        std::str::from_utf8(bytes).map(unquoted).map_err(|_| DataError::NotUtf8 {
             path: self.path.clone(),
             place: format!("row {}, column `{}`", self.rows, self.header[column]),
         })

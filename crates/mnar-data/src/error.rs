@@ -3,6 +3,7 @@
 //! Rows are counted from 1 below the header. The cause of an error is given by `source()` alone, so that printing the
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
+use crate::guard::{OverLimit, SHARE, amount};
 use mnar::Remedy;
 use mnar::posteriors::are_percentages;
 use parquet::errors::ParquetError;
@@ -895,6 +896,33 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
+    /// What a file holds, or claims to hold, is more than may be kept in memory.
+    #[error(
+        "{path}: {what} take {} of memory or more, but with {} in all data may take {}",
+        amount(*.needed),
+        amount(.limit.saturating_mul(SHARE)),
+        amount(*.limit)
+    )]
+    Memory {
+        /// The file.
+        path: String,
+        /// What takes the memory, in the plural.
+        what: &'static str,
+        /// The bytes needed, as far as they were counted.
+        needed: u64,
+        /// The bytes that data may take.
+        limit: u64,
+    },
+    /// Something that is neither a file nor a folder stands where only these can be read.
+    #[error("{path}: it is {what}, and {needs}; save it to a file first")]
+    NotAFile {
+        /// The path.
+        path: String,
+        /// What it is.
+        what: &'static str,
+        /// Why that is not enough.
+        needs: &'static str,
+    },
     /// The rows were read, but the statistics cannot use them.
     #[error("{path}: cannot be used")]
     Core {
@@ -965,6 +993,7 @@ impl DataError {
             DataError::NoSheets { .. } => vec![Remedy::unset("sheet")],
             DataError::UnknownSheet { .. } => vec![Remedy::set("sheet", "SHEET")],
             DataError::ImageSizes { .. } => vec![Remedy::set("resize", "HEIGHTxWIDTH")],
+            DataError::Memory { .. } => vec![Remedy::set("memory", "SIZE")],
             // One hint for all columns: the first remedy of each.
             DataError::Columns { problems, .. } => {
                 let mut together = Vec::new();
@@ -1006,7 +1035,10 @@ impl DataError {
     }
 
     pub(crate) fn io(path: &str, action: &'static str, source: io::Error) -> Self {
-        DataError::Io { path: path.to_owned(), action, source }
+        match OverLimit::of(&source) {
+            Some(limit) => DataError::Memory { path: path.to_owned(), what: "its contents", needed: limit, limit },
+            None => DataError::Io { path: path.to_owned(), action, source },
+        }
     }
 
     pub(crate) fn core(path: &str, source: mnar::Error) -> Self {

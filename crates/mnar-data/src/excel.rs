@@ -2,21 +2,28 @@
 
 use crate::arrow_table::ArrowTable;
 use crate::error::DataError;
+use crate::guard::Memory;
 use crate::note::Note;
 use bytes::Bytes;
 
 #[cfg(not(feature = "excel"))]
-pub(crate) fn read(_: Bytes, _: Option<&str>, path: &str) -> Result<(ArrowTable, Vec<Note>), DataError> {
+pub(crate) fn read(_: Bytes, _: Option<&str>, _: Memory, path: &str) -> Result<(ArrowTable, Vec<Note>), DataError> {
     Err(DataError::NotBuilt { path: path.to_owned(), format: "spreadsheets" })
 }
 
 /// Reads a sheet, by default the first: a row of names, and the rows below it. Blank rows are skipped.
 #[cfg(feature = "excel")]
-pub(crate) fn read(bytes: Bytes, sheet: Option<&str>, path: &str) -> Result<(ArrowTable, Vec<Note>), DataError> {
+pub(crate) fn read(
+    bytes: Bytes,
+    sheet: Option<&str>,
+    memory: Memory,
+    path: &str,
+) -> Result<(ArrowTable, Vec<Note>), DataError> {
     use calamine::Reader as _;
     let damaged = |cause: String| DataError::Excel { path: path.to_owned(), source: crate::error::said(cause) };
     let (cells, notes) = crate::guard::fenced(damaged, || {
         let failed = |error: calamine::Error| damaged(error.to_string());
+        sheet::check_parts(&bytes, memory, path)?;
         let mut book = sheet::open(bytes).map_err(failed)?;
         let mut others = book.sheet_names();
         let position = match sheet {
@@ -28,10 +35,13 @@ pub(crate) fn read(bytes: Bytes, sheet: Option<&str>, path: &str) -> Result<(Arr
             return Err(DataError::UnknownSheet { path, sheet: sheet.unwrap_or_default().to_owned(), sheets });
         };
         let name = others.remove(position);
-        if sheet::is_mostly_empty(&mut book, &name).map_err(failed)? {
-            return Err(damaged(
-                "a few cells are spread over millions; save the table in a sheet of its own".to_owned(),
-            ));
+        if let Some(sheet::Area { cells, area }) = sheet::area(&mut book, &name).map_err(failed)? {
+            if sheet::is_mostly_empty(cells, area) {
+                return Err(damaged(
+                    "a few cells are spread over millions; save the table in a sheet of its own".to_owned(),
+                ));
+            }
+            memory.check(area.saturating_mul(sheet::CELL), "the cells of the sheet", path)?;
         }
         let cells = book.worksheet_range(&name).map_err(failed)?;
         let several = sheet.is_none() && !others.is_empty();
@@ -47,9 +57,10 @@ mod sheet {
     use crate::cells::{self, Cell};
     use crate::dates::{self, DateFormat};
     use crate::error::DataError;
+    use crate::guard::Memory;
     use bytes::Bytes;
     use calamine::{Data, Error, ExcelDateTime, Ods, Range, Reader as _, Sheets, Xls, Xlsb, Xlsx};
-    use std::io::Cursor;
+    use std::io::{self, Cursor, Read as _};
 
     /// Opens a workbook by its content, so that what is wrong with it is said by the reader of its own format.
     pub(super) fn open(bytes: Bytes) -> Result<Sheets<Cursor<Bytes>>, Error> {
@@ -67,20 +78,63 @@ mod sheet {
         }
     }
 
-    /// Whether a stray cell far out would make a table of up to 17 billion cells, which is held in memory.
-    pub(super) fn is_mostly_empty(book: &mut Sheets<Cursor<Bytes>>, sheet: &str) -> Result<bool, Error> {
-        const ALWAYS: u64 = 10_000_000;
-        let Sheets::Xlsx(book) = book else { return Ok(false) };
-        let mut reader = book.worksheet_cells_reader(sheet).map_err(Error::Xlsx)?;
+    /// Bytes of a cell: as read, as its own type, and in a column.
+    pub(super) const CELL: u64 = 80;
+
+    /// Refuses archives whose parts unpack to more than there is memory for. What they claim is not believed: every part
+    /// is unpacked once and thrown away.
+    pub(super) fn check_parts(bytes: &Bytes, memory: Memory, path: &str) -> Result<(), DataError> {
+        // A part of XML is held whole by some readers, and as texts.
+        const FACTOR: u64 = 2;
+        let Ok(mut archive) = zip::ZipArchive::new(Cursor::new(bytes)) else { return Ok(()) };
+        let mut total = 0_u64;
+        for part in 0..archive.len() {
+            // What is wrong with a part is for its reader to say.
+            let Ok(part) = archive.by_index(part) else { continue };
+            let left = (memory.limit() / FACTOR).saturating_sub(total).saturating_add(1);
+            total += io::copy(&mut part.take(left), &mut io::sink()).unwrap_or(0);
+            memory.check(total.saturating_mul(FACTOR), "the parts of the spreadsheet", path)?;
+        }
+        Ok(())
+    }
+
+    /// The cells of a sheet that have a value, and those of the rectangle around them.
+    pub(super) struct Area {
+        pub(super) cells: u64,
+        pub(super) area: u64,
+    }
+
+    /// Counts cells one by one, before all of the rectangle is held in memory; `None` for formats that have limits of their own.
+    pub(super) fn area(book: &mut Sheets<Cursor<Bytes>>, sheet: &str) -> Result<Option<Area>, Error> {
         let (mut cells, mut rows, mut columns) = (0_u64, 0_u64, 0_u64);
-        while let Some(cell) = reader.next_cell().map_err(Error::Xlsx)? {
-            let (row, column) = cell.get_position();
+        let mut count = |(row, column): (u32, u32)| {
             cells += 1;
             rows = rows.max(u64::from(row) + 1);
             columns = columns.max(u64::from(column) + 1);
+        };
+        match book {
+            Sheets::Xlsx(book) => {
+                let mut reader = book.worksheet_cells_reader(sheet).map_err(Error::Xlsx)?;
+                while let Some(cell) = reader.next_cell().map_err(Error::Xlsx)? {
+                    count(cell.get_position());
+                }
+            }
+            Sheets::Xlsb(book) => {
+                let mut reader = book.worksheet_cells_reader(sheet).map_err(Error::Xlsb)?;
+                while let Some(cell) = reader.next_cell().map_err(Error::Xlsb)? {
+                    count(cell.get_position());
+                }
+            }
+            // At most 65536 x 256 cells in old spreadsheets, and 100 million in open documents.
+            _ => return Ok(None),
         }
-        let area = rows * columns;
-        Ok(area > ALWAYS && area / 100 > cells)
+        Ok(Some(Area { cells, area: rows * columns }))
+    }
+
+    /// Whether a stray cell far out would make a table of up to 17 billion cells.
+    pub(super) fn is_mostly_empty(cells: u64, area: u64) -> bool {
+        const ALWAYS: u64 = 10_000_000;
+        area > ALWAYS && area / 100 > cells
     }
 
     pub(super) fn table(cells: &Range<Data>, path: &str) -> Result<ArrowTable, DataError> {

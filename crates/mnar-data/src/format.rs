@@ -1,11 +1,12 @@
 //! Finds the format of a table from its name, or else from its first bytes, and opens it.
 
 use crate::arrays::{TypedTable, batches};
-use crate::arrow_table::Source;
+use crate::arrow_table::{Source, SourceKind};
 use crate::batch::{Batches, Table};
 use crate::columns::Selection;
 use crate::delimited::DelimitedTable;
 use crate::error::{DataError, show};
+use crate::guard::Memory;
 use crate::json_lines;
 use crate::note::Note;
 use crate::parquet_folder::{self, ParquetFolder};
@@ -80,16 +81,17 @@ pub(crate) enum AnyTable {
 impl AnyTable {
     /// Opens a table; `sheet` is the one of a spreadsheet.
     pub(crate) fn open(source: Source<'_>, sheet: Option<&str>) -> Result<Self, DataError> {
-        match source {
-            Source::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
-            Source::Path(path) if path != Path::new("-") => match parquet_folder::files_of(path)? {
+        let memory = source.memory.resolved();
+        match source.kind {
+            SourceKind::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
+            SourceKind::Path(path) if path != Path::new("-") => match parquet_folder::files_of(path)? {
                 Some(files) => {
                     let notes = vec![Note::Files { count: files.len() }];
-                    Ok(Self::Typed(Box::new(ParquetFolder::open(&files, &show(path))?), notes))
+                    Ok(Self::Typed(Box::new(ParquetFolder::open(&files, &show(path), memory)?), notes))
                 }
                 None => Input::of_source(source)?.into_any(sheet),
             },
-            Source::Path(_) | Source::Text(_) => Input::of_source(source)?.into_any(sheet),
+            SourceKind::Path(_) | SourceKind::Text(_) => Input::of_source(source)?.into_any(sheet),
         }
     }
 
@@ -121,43 +123,50 @@ pub(crate) struct Input {
     /// Whether the name says what the format is.
     named: bool,
     pub(crate) path: String,
+    memory: Memory,
 }
 
 impl Input {
     /// A file, standard input, or text in memory.
     pub(crate) fn of_source(source: Source<'_>) -> Result<Self, DataError> {
-        match source {
-            Source::Path(path) if path == Path::new("-") => Ok(Self::of_text(&TextTable::stdin()?)),
-            Source::Path(path) => Self::open(path),
-            Source::Text(text) => Ok(Self::of_text(text)),
-            Source::Table(table) => {
+        let memory = source.memory.resolved();
+        match source.kind {
+            SourceKind::Path(path) if path == Path::new("-") => {
+                Ok(Self::of_text(&TextTable::stdin_within(memory)?, memory))
+            }
+            SourceKind::Path(path) => Self::open(path, memory),
+            SourceKind::Text(text) => Ok(Self::of_text(text, memory)),
+            SourceKind::Table(table) => {
                 Err(DataError::CopyOf { path: table.source_name().to_owned(), kind: Format::Arrow.name() })
             }
         }
     }
 
-    fn open(path: &Path) -> Result<Self, DataError> {
+    fn open(path: &Path, memory: Memory) -> Result<Self, DataError> {
         let shown = show(path);
+        if Format::of_name(path) == Some(Format::Parquet) {
+            open_regular(path, FROM_ITS_END)?;
+        }
         let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&shown, action, error))?;
         let by_name = Format::of_name(path);
         let format = by_name.or_else(|| Format::of_bytes(&opened.magic));
         let format = format.unwrap_or(Format::Delimited { delimiter: b',' });
-        Ok(Self { opened, format, named: by_name.is_some(), path: shown })
+        Ok(Self { opened, format, named: by_name.is_some(), path: shown, memory })
     }
 
-    fn of_text(text: &TextTable) -> Self {
+    fn of_text(text: &TextTable, memory: Memory) -> Self {
         let bytes = text.bytes().clone();
         let magic = bytes[..bytes.len().min(MAGIC)].to_vec();
         let opened = Opened { content: Content::Memory(bytes), magic };
         let format = Format::Delimited { delimiter: b',' };
-        Self { opened, format, named: false, path: text.source_name().to_owned() }
+        Self { opened, format, named: false, path: text.source_name().to_owned(), memory }
     }
 
     /// The table in a text file.
     pub(crate) fn into_delimited(self) -> Result<DelimitedTable<TextReader>, DataError> {
-        let expected = self.expected();
+        let (expected, memory) = (self.expected(), self.memory);
         let text = TextReader::open(self.opened.into_bytes(), &self.path)?;
-        DelimitedTable::detect(text, expected, &self.path)
+        DelimitedTable::detect(text, expected, memory, &self.path)
     }
 
     fn expected(&self) -> u8 {
@@ -171,17 +180,12 @@ impl Input {
     pub(crate) fn into_file(self) -> Result<File, DataError> {
         match self.opened.content {
             Content::File { file, is_pipe: false } => Ok(file),
-            _ => {
-                let cause = io::Error::other(
-                    "Parquet is read from its end, which a pipe does not have yet; save it to a file first",
-                );
-                Err(DataError::io(&self.path, "read", cause))
-            }
+            _ => Err(DataError::NotAFile { path: self.path, what: "a pipe", needs: FROM_ITS_END }),
         }
     }
 
     fn into_any(self, sheet: Option<&str>) -> Result<AnyTable, DataError> {
-        let path = self.path.clone();
+        let (path, memory) = (self.path.clone(), self.memory);
         if let (Some(sheet), true) = (sheet, self.format != Format::Excel) {
             let (kind, sheet) = (self.format.name(), sheet.to_owned());
             return Err(DataError::NoSheets { path, kind, sheet });
@@ -191,33 +195,42 @@ impl Input {
                 let (expected, named) = (self.expected(), self.named);
                 let text = TextReader::open(self.opened.into_bytes(), &path)?;
                 if !named && json_lines::looks_like_json(text.start()) {
-                    return read_json(text, &path);
+                    return read_json(text, memory, &path);
                 }
-                Ok(AnyTable::Text(Box::new(DelimitedTable::detect(text, expected, &path)?)))
+                Ok(AnyTable::Text(Box::new(DelimitedTable::detect(text, expected, memory, &path)?)))
             }
-            Format::Parquet => Ok(AnyTable::Typed(Box::new(ParquetTable::open(self.into_file()?, &path)?), Vec::new())),
-            Format::Json => read_json(TextReader::open(self.opened.into_bytes(), &path)?, &path),
+            Format::Parquet => {
+                let table = ParquetTable::open(self.into_file()?, memory, &path)?;
+                Ok(AnyTable::Typed(Box::new(table), Vec::new()))
+            }
+            Format::Json => read_json(TextReader::open(self.opened.into_bytes(), &path)?, memory, &path),
             Format::Excel => {
-                let (table, notes) = crate::excel::read(self.read_all()?, sheet, &path)?;
+                let (table, notes) = crate::excel::read(self.read_all()?, sheet, memory, &path)?;
                 Ok(AnyTable::Typed(Box::new(table), notes))
             }
-            Format::Arrow => Ok(AnyTable::Typed(Box::new(crate::ipc::read(self.read_all()?, &path)?), Vec::new())),
+            Format::Arrow => {
+                let table = crate::ipc::read(self.read_all()?, memory, &path)?;
+                Ok(AnyTable::Typed(Box::new(table), Vec::new()))
+            }
         }
     }
 
     fn read_all(self) -> Result<Bytes, DataError> {
         let mut bytes = Vec::new();
-        let read = self.opened.into_bytes().read_to_end(&mut bytes);
+        let read = self.memory.capped(self.opened.into_bytes(), FILE_FACTOR).read_to_end(&mut bytes);
         read.map_err(|error| DataError::io(&self.path, "read", error))?;
         if bytes.is_empty() { Err(DataError::Empty { path: self.path }) } else { Ok(bytes.into()) }
     }
 }
 
-fn read_json(mut text: TextReader, path: &str) -> Result<AnyTable, DataError> {
+fn read_json(mut text: TextReader, memory: Memory, path: &str) -> Result<AnyTable, DataError> {
     let mut bytes = Vec::new();
-    text.read_to_end(&mut bytes).map_err(|error| DataError::io(path, "read", error))?;
+    memory
+        .capped(&mut text, json_lines::FACTOR)
+        .read_to_end(&mut bytes)
+        .map_err(|error| DataError::io(path, "read", error))?;
     let not_utf8 = |_| DataError::NotUtf8 { path: path.to_owned(), place: "its text".into() };
-    let table = json_lines::read(&String::from_utf8(bytes).map_err(not_utf8)?, path)?;
+    let table = json_lines::read(&String::from_utf8(bytes).map_err(not_utf8)?, memory, path)?;
     Ok(AnyTable::Typed(Box::new(table), text.notes()))
 }
 
@@ -225,6 +238,23 @@ fn read_json(mut text: TextReader, path: &str) -> Result<AnyTable, DataError> {
 pub(crate) fn open_maybe_gzipped(path: &Path) -> Result<Box<dyn Read + Send>, DataError> {
     let opened = Opened::new(path).map_err(|(action, error)| DataError::io(&show(path), action, error))?;
     Ok(opened.into_bytes())
+}
+
+/// A file that is held whole is there twice: as it is, and as a table.
+const FILE_FACTOR: u64 = 2;
+
+/// Why Parquet cannot come through a pipe.
+pub(crate) const FROM_ITS_END: &str = "Parquet is read from its end";
+
+/// Opens a file that is not a pipe or a device: opening a pipe that nobody writes to would wait for ever.
+pub(crate) fn open_regular(path: &Path, needs: &'static str) -> Result<File, DataError> {
+    let shown = show(path);
+    let metadata = std::fs::metadata(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a folder" } else { "a pipe or a device" };
+        return Err(DataError::NotAFile { path: shown, what, needs });
+    }
+    File::open(path).map_err(|error| DataError::io(&shown, "opened", error))
 }
 
 /// Bytes that tell a format.

@@ -1,12 +1,18 @@
-//! Turns panics of decoders, which some damaged files cause, into errors.
+//! What stands between a hostile or damaged file and the process: a budget of memory, and a fence around decoders that
+//! turns their panics into errors.
 //!
-//! Found by changing bytes of valid Parquet files (parquet 60.1.0):
+//! Panics were found by changing bytes of valid Parquet files (parquet 60.1.0):
 //! - a page marked as dictionary-encoded though no dictionary page came before it: an `expect` in
 //!   `column/reader/decoder.rs`, "Decoder for dict should have been set";
 //! - a footer with a negative offset of a column: an `assert!` in `file/metadata/mod.rs`, "column start and length
 //!   should not be negative".
 //!
 //! A damaged file is for the user to replace, and must not look like a bug of the program.
+
+mod memory;
+
+pub use memory::Memory;
+pub(crate) use memory::{OverLimit, SHARE, amount};
 
 use crate::error::DataError;
 use std::cell::Cell;

@@ -2,6 +2,7 @@
 
 use crate::error::{DataError, show};
 use crate::format::open_maybe_gzipped;
+use crate::guard::Memory;
 use std::io::Read;
 use std::path::Path;
 
@@ -24,30 +25,45 @@ const LABELS: u32 = 0x0801;
 
 /// Reads images, such as `train-images-idx3-ubyte.gz`.
 pub fn read_images(path: &Path) -> Result<IdxImages, DataError> {
-    images_from_reader(open_maybe_gzipped(path)?, &show(path))
+    read_images_within(path, Memory::default())
+}
+
+/// Reads images that take no more than so much memory.
+pub fn read_images_within(path: &Path, memory: Memory) -> Result<IdxImages, DataError> {
+    images(open_maybe_gzipped(path)?, memory, &show(path))
 }
 
 /// Reads labels, such as `train-labels-idx1-ubyte.gz`.
 pub fn read_labels(path: &Path) -> Result<Vec<u8>, DataError> {
-    labels_from_reader(open_maybe_gzipped(path)?, &show(path))
+    read_labels_within(path, Memory::default())
+}
+
+/// Reads labels that take no more than so much memory.
+pub fn read_labels_within(path: &Path, memory: Memory) -> Result<Vec<u8>, DataError> {
+    Ok(read::<1>(open_maybe_gzipped(path)?, LABELS, "labels", memory, &show(path))?.1)
 }
 
 /// Reads images from bytes that are not gzipped; `source_name` is what messages start with.
 pub fn images_from_reader(reader: impl Read, source_name: &str) -> Result<IdxImages, DataError> {
-    let (sizes, pixels) = read::<3>(reader, IMAGES, "images", source_name)?;
+    images(reader, Memory::default(), source_name)
+}
+
+fn images(reader: impl Read, memory: Memory, path: &str) -> Result<IdxImages, DataError> {
+    let (sizes, pixels) = read::<3>(reader, IMAGES, "images", memory, path)?;
     let [n, rows, cols] = sizes;
     Ok(IdxImages { n, rows, cols, pixels })
 }
 
 /// Reads labels from bytes that are not gzipped; `source_name` is what messages start with.
 pub fn labels_from_reader(reader: impl Read, source_name: &str) -> Result<Vec<u8>, DataError> {
-    Ok(read::<1>(reader, LABELS, "labels", source_name)?.1)
+    Ok(read::<1>(reader, LABELS, "labels", Memory::default(), source_name)?.1)
 }
 
 fn read<const D: usize>(
     mut reader: impl Read,
     magic: u32,
-    what: &str,
+    what: &'static str,
+    memory: Memory,
     path: &str,
 ) -> Result<([usize; D], Vec<u8>), DataError> {
     let bad = |what: String| DataError::Idx { path: path.to_owned(), what };
@@ -77,6 +93,7 @@ fn read<const D: usize>(
         .iter()
         .try_fold(1_usize, |product, &size| product.checked_mul(size))
         .ok_or_else(|| bad(format!("its header claims {} bytes", list(&sizes))))?;
+    memory.check(expected as u64, what, path)?;
     // The header is not trusted with an allocation: the vector grows with the bytes that are there.
     let mut bytes = Vec::new();
     let limit = u64::try_from(expected).unwrap_or(u64::MAX).saturating_add(1);

@@ -2,13 +2,13 @@
 
 use crate::dataset::Split;
 use crate::error::{DataError, shorten, show};
-use crate::guard::fenced;
+use crate::format::open_regular;
+use crate::guard::{Memory, fenced};
 use crate::images::{ImageShape, Images};
-use crate::picture::Picture;
+use crate::picture::{LARGEST, Picture, TooLarge};
 use rayon::prelude::*;
-use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The images below a folder, sorted by name, and what else is there.
 #[derive(Default)]
@@ -81,6 +81,8 @@ fn split_of(name: &str) -> Option<Split> {
 struct Entry {
     name: String,
     is_folder: bool,
+    /// Neither a file nor a folder: opening a pipe would wait for someone to write to it.
+    is_special: bool,
 }
 
 /// The entries of a folder, sorted, without hidden ones.
@@ -90,10 +92,12 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // Links are followed, and one that leads nowhere is a file that will not decode.
-        let is_folder = entry.path().is_dir();
+        let metadata = entry.path().metadata();
+        let is_folder = metadata.as_ref().is_ok_and(|metadata| metadata.is_dir());
+        let is_special = metadata.is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         match entry.file_name().into_string() {
             Ok(name) if name.starts_with('.') => {}
-            Ok(name) => found.push(Entry { name, is_folder }),
+            Ok(name) => found.push(Entry { name, is_folder, is_special }),
             Err(name) => {
                 let path = show(&folder.join(name));
                 return Err(DataError::NotUtf8 { path, place: "the name of the file".into() });
@@ -110,7 +114,7 @@ const DEEPEST: usize = 24;
 /// `before` is the name of the folder with its `/`, `above` the folders between the classes' parent and it.
 fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing) -> Result<(), DataError> {
     let images_before = out.files.len();
-    for Entry { name, is_folder } in entries(folder)? {
+    for Entry { name, is_folder, is_special } in entries(folder)? {
         let full = format!("{before}{name}");
         if is_folder {
             if above.len() == DEEPEST {
@@ -120,6 +124,8 @@ fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing)
             above.push(name.clone());
             walk(&folder.join(&name), &format!("{full}/"), above, out)?;
             above.pop();
+        } else if is_special {
+            out.skipped.push(format!("{full} (a pipe or a device)"));
         } else if names_image(&name) {
             let place = match above.first() {
                 None => ClassPlace::Loose,
@@ -141,26 +147,31 @@ fn walk(folder: &Path, before: &str, above: &mut Vec<String>, out: &mut Listing)
 
 /// Decodes images of one size: grey if all are grey, else red, green and blue; an alpha channel is dropped. `resize` is
 /// the height and width that all are resized to.
-pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize)>) -> Result<Images, DataError> {
-    // Enough for all cores, few enough to be small beside the images that are kept.
-    const AT_ONCE: usize = 256;
+pub(crate) fn decode(
+    root: &Path,
+    names: &[String],
+    resize: Option<(usize, usize)>,
+    memory: Memory,
+) -> Result<Images, DataError> {
+    let decoder = Decoder { root, resize, memory: memory.resolved() };
     let mut shape: Option<ImageShape> = None;
     let mut pixels: Vec<u8> = Vec::new();
-    for (block, files) in names.chunks(AT_ONCE).enumerate() {
-        // In order, so that of several bad images the first is named, whichever is decoded first.
-        let decoded: Vec<Result<Picture, DataError>> =
-            files.par_iter().map(|name| decode_file(&root.join(name), resize)).collect();
-        for (k, decoded) in decoded.into_iter().enumerate() {
-            let Picture { height, width, grey, bytes } = decoded?;
-            let known = *shape.get_or_insert_with(|| {
+    let (mut done, mut at_once) = (0, 1);
+    while done < names.len() {
+        let files = &names[done..names.len().min(done + at_once)];
+        for (name, decoded) in files.iter().zip(decoder.decode(files)) {
+            let (Picture { height, width, grey, bytes }, unpacked) = decoded?;
+            let known = *shape.get_or_insert_with(|| ImageShape::flat(height, width, if grey { 1 } else { 3 }));
+            if done == 0 {
+                // The first image shows what all take together, and how many of them fit into memory beside that.
+                at_once = decoder.at_once(names.len(), known, unpacked)?;
                 pixels.reserve(names.len().saturating_mul(bytes.len()).min(1 << 28));
-                ImageShape::flat(height, width, if grey { 1 } else { 3 })
-            });
+            }
             if (known.height, known.width) != (height, width) {
                 return Err(DataError::ImageSizes {
                     first: show(&root.join(&names[0])),
                     first_size: format!("{}x{}", known.height, known.width),
-                    second: show(&root.join(&names[block * AT_ONCE + k])),
+                    second: show(&root.join(name)),
                     second_size: format!("{height}x{width}"),
                 });
             }
@@ -169,11 +180,13 @@ pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize
                 (_, true) => pixels.extend(bytes.iter().flat_map(|&grey| [grey; 3])),
                 (_, false) => {
                     // The first coloured image: those before it become coloured too.
+                    decoder.check_all(names.len(), ImageShape { channels: 3, ..known }, unpacked)?;
                     pixels = Images::new(known, pixels, &show(root))?.into_colour().into_pixels();
                     shape = Some(ImageShape { channels: 3, ..known });
                     pixels.extend_from_slice(&bytes);
                 }
             }
+            done += 1;
         }
     }
     let shape = shape.ok_or_else(|| DataError::NoImages { path: show(root), advice: ADVICE })?;
@@ -183,14 +196,73 @@ pub(crate) fn decode(root: &Path, names: &[String], resize: Option<(usize, usize
 pub(crate) const ADVICE: &str =
     "png, jpeg and bmp images are read, from one folder per class and a folder `unlabelled` for the rest";
 
-fn decode_file(path: &PathBuf, resize: Option<(usize, usize)>) -> Result<Picture, DataError> {
-    let bad = |cause: String| DataError::Image { path: show(path), source: cause.into() };
-    fenced(bad, || {
-        let file = File::open(path).map_err(|error| DataError::io(&show(path), "read", error))?;
-        let decoded = Picture::decode(BufReader::new(file)).and_then(|picture| match resize {
-            Some((height, width)) => picture.resized(height, width),
-            None => Ok(picture),
-        });
-        decoded.map_err(|error| bad(shorten(&error.to_string(), 200)))
-    })
+/// Decodes the files below a folder.
+struct Decoder<'a> {
+    root: &'a Path,
+    resize: Option<(usize, usize)>,
+    memory: Memory,
+}
+
+/// A decoder may need so many times the bytes of an image.
+const WORKSPACE: u64 = 4;
+
+/// An image, and the bytes that it took before it was resized.
+type Decoded = Result<(Picture, usize), DataError>;
+
+impl Decoder<'_> {
+    /// Bytes that all images that are decoded at a time may take: decoders and resizing need several times as many.
+    fn workspace(&self) -> usize {
+        usize::try_from(self.memory.limit() / WORKSPACE).unwrap_or(usize::MAX)
+    }
+
+    /// How many images to decode at a time: enough for all cores, few enough to be small beside the images that are kept.
+    fn at_once(&self, images: usize, shape: ImageShape, unpacked: usize) -> Result<usize, DataError> {
+        const AT_ONCE: usize = 256;
+        self.check_all(images, shape, unpacked)?;
+        Ok((self.workspace() / unpacked.saturating_mul(2).max(1)).clamp(1, AT_ONCE))
+    }
+
+    fn check_all(&self, images: usize, shape: ImageShape, unpacked: usize) -> Result<(), DataError> {
+        let all = (images as u64).saturating_mul(shape.len() as u64);
+        self.memory.check(all.saturating_add(2 * unpacked as u64), "the images", &show(self.root))
+    }
+
+    /// Decodes files side by side; what is larger than its share of the memory is decoded when nothing else is. In order,
+    /// so that of several bad images the first is named, whichever is decoded first.
+    fn decode<'a>(&'a self, files: &'a [String]) -> impl Iterator<Item = Decoded> + 'a {
+        let share = self.workspace() / files.len().max(1);
+        let decoded: Vec<Decoded> = files.par_iter().map(|name| self.decode_file(name, share)).collect();
+        files.iter().zip(decoded).map(move |(name, decoded)| match decoded {
+            Err(DataError::Memory { .. }) if files.len() > 1 => self.decode_file(name, self.workspace()),
+            other => other,
+        })
+    }
+
+    fn decode_file(&self, name: &str, most: usize) -> Decoded {
+        let path = self.root.join(name);
+        let bad = |cause: String| DataError::Image { path: show(&path), source: cause.into() };
+        fenced(bad, || {
+            let file = open_regular(&path, "an image is a file")?;
+            let most = most.min(LARGEST);
+            let decoded = Picture::decode(BufReader::new(file), most).and_then(|picture| {
+                let unpacked = picture.bytes.len();
+                let picture = match self.resize {
+                    Some((height, width)) => picture.resized(height, width, most)?,
+                    None => picture,
+                };
+                Ok((picture, unpacked))
+            });
+            decoded.map_err(|error| match error.downcast_ref::<TooLarge>() {
+                // More memory would help, unless the image is larger than any may be.
+                Some(too_large) if too_large.bytes <= LARGEST as u64 => DataError::Memory {
+                    path: show(&path),
+                    what: "its pixels, while they are decoded,",
+                    needed: too_large.bytes.saturating_mul(WORKSPACE),
+                    limit: self.memory.limit(),
+                },
+                Some(too_large) => bad(too_large.to_string()),
+                None => bad(shorten(&error.to_string(), 200)),
+            })
+        })
+    }
 }

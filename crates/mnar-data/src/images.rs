@@ -147,14 +147,14 @@ impl fmt::Debug for Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Picture;
+    use crate::picture::{LARGEST, Picture};
     use std::io::Cursor;
 
     #[test]
     fn a_png_holds_the_same_pixels_and_a_volume_shows_its_middle() {
         let volume = ImageShape { depth: 3, height: 1, width: 2, channels: 1 };
         let images = Images::new(volume, vec![0, 1, 20, 30, 4, 5], "x").unwrap();
-        let png = Picture::decode(Cursor::new(images.png(0).unwrap())).unwrap();
+        let png = Picture::decode(Cursor::new(images.png(0).unwrap()), LARGEST).unwrap();
         assert_eq!((png.height, png.width, png.grey, png.bytes), (1, 2, true, vec![20, 30]));
         let four = Images::new(ImageShape::flat(1, 1, 4), vec![0; 4], "x").unwrap();
         assert!(four.png(0).is_none());

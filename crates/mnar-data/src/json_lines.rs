@@ -2,7 +2,9 @@
 
 use crate::arrow_table::ArrowTable;
 use crate::cells::{self, Cell};
+use crate::delimited::COLUMN;
 use crate::error::DataError;
+use crate::guard::Memory;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -33,6 +35,10 @@ impl<'de> Deserialize<'de> for Record {
     }
 }
 
+/// A byte of JSON is taken for so many bytes of memory. `"":1,` is 5 bytes, and 56 as a name and a value; but most files have
+/// longer names, and data are given a quarter of the memory only.
+pub(crate) const FACTOR: u64 = 4;
+
 /// Whether a text starts like JSON.
 pub(crate) fn looks_like_json(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
@@ -46,9 +52,9 @@ pub(crate) fn looks_like_json(start: &[u8]) -> bool {
 }
 
 /// Reads all rows. Names that a row lacks are missing there.
-pub(crate) fn read(text: &str, path: &str) -> Result<ArrowTable, DataError> {
+pub(crate) fn read(text: &str, memory: Memory, path: &str) -> Result<ArrowTable, DataError> {
     let text = text.trim_start_matches('\u{feff}').trim();
-    let mut rows = Rows { path, ..Rows::default() };
+    let mut rows = Rows { path, memory, ..Rows::default() };
     if text.starts_with('[') {
         let records: Vec<Record> = serde_json::from_str(text).map_err(|error| json(path, None, error))?;
         for record in records {
@@ -76,6 +82,9 @@ struct Rows<'a> {
     columns: Vec<(String, Vec<Cell>)>,
     positions: HashMap<String, usize>,
     n: usize,
+    /// Bytes of texts and lists.
+    apart: u64,
+    memory: Memory,
     path: &'a str,
 }
 
@@ -83,6 +92,15 @@ impl Rows<'_> {
     fn add(&mut self, Record(entries): Record) -> Result<(), DataError> {
         for (name, value) in entries {
             let cell = self.cell(&name, value)?;
+            self.apart += match &cell {
+                Cell::Text(text) => text.len() as u64,
+                Cell::List(values) => (values.len() * size_of::<Option<f64>>()) as u64,
+                _ => 0,
+            };
+            if !self.positions.contains_key(&name) {
+                // Every row may have a name of its own: then the table has as many columns as rows.
+                self.check(self.columns.len() + 1)?;
+            }
             let position = *self.positions.entry(name).or_insert_with_key(|name| {
                 self.columns.push((name.trim().to_owned(), Vec::new()));
                 self.columns.len() - 1
@@ -93,8 +111,15 @@ impl Rows<'_> {
             cells.push(cell);
         }
         self.n += 1;
+        self.check(self.columns.len())?;
         self.columns.iter_mut().for_each(|(_, cells)| cells.resize(self.n, Cell::Missing));
         Ok(())
+    }
+
+    fn check(&self, columns: usize) -> Result<(), DataError> {
+        let cells = (self.n as u64 + 1).saturating_mul(size_of::<Cell>() as u64).saturating_add(COLUMN as u64);
+        let bytes = cells.saturating_mul(columns as u64).saturating_add(self.apart);
+        self.memory.check(bytes, "the values of its rows", self.path)
     }
 
     fn cell(&self, name: &str, value: Value) -> Result<Cell, DataError> {

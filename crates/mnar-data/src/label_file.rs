@@ -5,6 +5,7 @@ use crate::columns::{Selection, find, twice};
 use crate::dataset::{ReadOptions, is_npy};
 use crate::error::{DataError, list, show};
 use crate::format::{Format, open_maybe_gzipped};
+use crate::guard::Memory;
 use crate::note::Note;
 use crate::npy::Npy;
 use crate::row_names::{FILE, RowNames};
@@ -26,23 +27,24 @@ pub(crate) fn read(
     options: &ReadOptions,
     rows: usize,
     row_names: Option<&RowNames>,
-    inputs: &str,
+    inputs: Source<'_>,
 ) -> Result<(Labels, Vec<Note>), DataError> {
     let shown = show(path);
+    let (memory, inputs) = (inputs.memory.resolved(), &inputs.name());
     let (label, missing) = (options.label.as_deref(), &options.missing[..]);
     let row_names = row_names.filter(|names| names.column == FILE).map(|names| &names.names[..]);
     let mut labels = Interner::default();
     if is_npy(path)? {
         let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
-        Npy::open(BufReader::new(file), &shown)?.read_labels(|label| match label {
+        Npy::open(BufReader::new(file), memory, &shown)?.read_labels(|label| match label {
             Some(label) => labels.push(Some(&label.to_string())),
             None => labels.push(None),
         })?;
-    } else if let Some(lines) = lines_of_one_column(path, label, rows)? {
+    } else if let Some(lines) = lines_of_one_column(path, label, rows, memory)? {
         let missing = Missing::new(missing);
         lines.iter().for_each(|line| labels.push(missing.present(line)));
     } else {
-        let table = Source::Path(path).into_table()?;
+        let table = Source::from(path).with_memory(memory).into_table()?;
         let header = table.header();
         let column = label_column(header, label, &shown)?;
         let file = row_names.and_then(|_| header.iter().position(|name| name == FILE));
@@ -55,6 +57,7 @@ pub(crate) fn read(
         for batch in table.batches(&Selection::texts(texts))? {
             let batch = batch?;
             labels.extend(&batch.texts[0], &missing);
+            memory.check(labels.bytes(), "the labels", &shown)?;
             if let Some(names) = batch.texts.get(1) {
                 let name = |i| if names.is_null(i) { String::new() } else { names.value(i).trim().replace('\\', "/") };
                 files.extend((0..names.len()).map(name));
@@ -93,14 +96,19 @@ pub(crate) fn finish(
 
 /// The rows of a text file whose only column is the label. There a missing label is a blank line, which a reader
 /// of CSV would skip; blank lines at the end of the file beyond its `rows` rows are not rows either.
-fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<Option<Vec<String>>, DataError> {
+fn lines_of_one_column(
+    path: &Path,
+    label: Option<&str>,
+    rows: usize,
+    memory: Memory,
+) -> Result<Option<Vec<String>>, DataError> {
     let is_text = matches!(Format::of_name(path), None | Some(Format::Delimited { .. }));
     if !is_text || !path.is_file() {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    let Ok(mut text) = TextReader::open(open_maybe_gzipped(path)?, &show(path)) else { return Ok(None) };
-    text.read_to_end(&mut bytes).map_err(|error| DataError::io(&show(path), "read", error))?;
+    let Ok(text) = TextReader::open(open_maybe_gzipped(path)?, &show(path)) else { return Ok(None) };
+    memory.capped(text, 3).read_to_end(&mut bytes).map_err(|error| DataError::io(&show(path), "read", error))?;
     // Quoted values and bytes that are not text are left to the reader of CSV.
     let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('"')) else { return Ok(None) };
     let mut lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
@@ -108,6 +116,7 @@ fn lines_of_one_column(path: &Path, label: Option<&str>, rows: usize) -> Result<
     if header.contains([',', '\t', ';', '|']) || label.is_some_and(|label| label.trim() != header.trim()) {
         return Ok(None);
     }
+    memory.check_product(&[text.lines().count(), size_of::<String>()], "the labels", &show(path))?;
     let mut lines: Vec<String> = lines.map(str::to_owned).collect();
     while lines.len() > rows && lines.last().is_some_and(|line| line.trim().is_empty()) {
         lines.pop();

@@ -29,11 +29,13 @@ pub fn read_labels<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> 
 }
 
 fn read_texts(source: Source<'_>, column: &str, missing: &[String]) -> Result<Interner, DataError> {
+    let (shown, memory) = (source.name(), source.memory.resolved());
     let table = source.into_table()?;
-    let column = find(table.header(), column, &source.name())?;
+    let column = find(table.header(), column, &shown)?;
     let (mut texts, missing) = (Interner::default(), Missing::new(missing));
     for batch in table.batches(&Selection::texts(vec![column]))? {
         texts.extend(&batch?.texts[0], &missing);
+        memory.check(texts.bytes(), "the labels", &shown)?;
     }
     Ok(texts)
 }

@@ -7,7 +7,7 @@ use crate::batch::BATCH_ROWS;
 use crate::columns::find;
 use crate::error::{DataError, show};
 use crate::format::{Format, Input};
-use crate::guard::guarded;
+use crate::guard::{Memory, guarded};
 use crate::parquet_table::{ColumnValues, ParquetFooter, ParquetTable};
 use crate::values::Missing;
 use csv::ByteRecord;
@@ -92,7 +92,7 @@ impl Mask<'_> {
 
     /// All columns but the label are copied as they are, without decoding them.
     fn parquet(&self, input: Input, output: &Path) -> Result<(), DataError> {
-        let table = ParquetTable::open(input.into_file()?, &self.path)?;
+        let table = ParquetTable::open(input.into_file()?, Memory::default().resolved(), &self.path)?;
         let label = find(table.footer().header(), self.label, &self.path)?;
         self.check_new_column(table.footer().header())?;
         check_text(&table, label)?;

@@ -2,6 +2,7 @@
 
 use crate::dataset::Split;
 use crate::error::{DataError, show};
+use crate::guard::Memory;
 use crate::idx;
 use crate::images::{ImageShape, Images};
 use crate::values::Interner;
@@ -14,19 +15,24 @@ pub(crate) fn names_images(name: &str) -> bool {
 }
 
 /// Reads a folder of idx files, or one file of images with its labels beside it.
-pub(crate) fn read(path: &Path, split: Split, with_labels: bool) -> Result<(Images, Option<Interner>), DataError> {
+pub(crate) fn read(
+    path: &Path,
+    split: Split,
+    with_labels: bool,
+    memory: Memory,
+) -> Result<(Images, Option<Interner>), DataError> {
     let files = if path.is_dir() { files_of(path, split)? } else { vec![path.to_owned()] };
     let mut known: Option<(ImageShape, Vec<u8>)> = None;
     let mut interner = Interner::default();
     for file in files {
-        let read = idx::read_images(&file)?;
+        let read = idx::read_images_within(&file, memory)?;
         let shape = ImageShape::flat(read.rows, read.cols, 1);
         if with_labels {
             let beside = labels_beside(&file).ok_or_else(|| DataError::NoLabelsInside {
                 path: show(&file),
                 what: "there is no file of labels, such as train-labels-idx1-ubyte, beside it".into(),
             })?;
-            let labels = idx::read_labels(&beside)?;
+            let labels = idx::read_labels_within(&beside, memory)?;
             if labels.len() != read.n {
                 let (found, expected) = (labels.len(), read.n);
                 return Err(DataError::LabelCount { path: show(&beside), found, expected, inputs: show(&file) });
@@ -36,6 +42,7 @@ pub(crate) fn read(path: &Path, split: Split, with_labels: bool) -> Result<(Imag
         known = Some(match known {
             None => (shape, read.pixels),
             Some((first, mut pixels)) if first == shape => {
+                memory.check((pixels.len() + read.pixels.len()) as u64, "images", &show(path))?;
                 pixels.extend_from_slice(&read.pixels);
                 (first, pixels)
             }

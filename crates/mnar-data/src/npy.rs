@@ -7,6 +7,7 @@ use crate::column_builder::{ColumnBuilder, Place, Wanted};
 use crate::dataset::Inputs;
 use crate::error::{DataError, shorten};
 use crate::feature_table::FeatureTable;
+use crate::guard::Memory;
 use crate::images::{ImageShape, Images};
 use std::io::Read;
 
@@ -36,10 +37,11 @@ pub(crate) struct Npy<R> {
     big_endian: bool,
     column_major: bool,
     shape: Vec<usize>,
+    memory: Memory,
 }
 
 impl<R: Read> Npy<R> {
-    pub(crate) fn open(mut reader: R, path: &str) -> Result<Self, DataError> {
+    pub(crate) fn open(mut reader: R, memory: Memory, path: &str) -> Result<Self, DataError> {
         let bad = |what: &str| DataError::Npy { path: path.to_owned(), what: what.to_owned() };
         let mut preamble = [0; 8];
         fill(&mut reader, &mut preamble, path)?;
@@ -73,7 +75,7 @@ impl<R: Read> Npy<R> {
             _ => None,
         };
         let big_endian = order == ">";
-        Ok(Self { reader, path: path.to_owned(), dtype, element, big_endian, column_major, shape })
+        Ok(Self { reader, path: path.to_owned(), dtype, element, big_endian, column_major, shape, memory })
     }
 
     fn unsuitable(&self, expected: &str) -> DataError {
@@ -119,6 +121,7 @@ impl<R: Read> Npy<R> {
         let expected = self.expected_bytes(Element::Unsigned(1))?;
         let limit = u64::try_from(expected).unwrap_or(u64::MAX);
         let before = pixels.len();
+        self.memory.check(limit.saturating_add(before as u64), "the images", &self.path)?;
         // Reserving room for everything avoids copies while growing, within what a header can be trusted with.
         pixels.reserve(expected.min(1 << 28));
         let result = (&mut self.reader).take(limit).read_to_end(pixels);
@@ -140,6 +143,9 @@ impl<R: Read> Npy<R> {
             return Err(self.unsuitable(&format!("the part before it has {} features", columns.len())));
         }
         let (column_major, path) = (self.column_major, self.path.clone());
+        // A column without rows takes memory too.
+        let sizes = [before.saturating_add(rows).max(64), width, size_of::<f32>()];
+        self.memory.check_product(&sizes, "the features", &path)?;
         let mut at = 0;
         self.for_each(|value| {
             let (row, column) = if column_major { (at % rows, at / rows) } else { (at / width, at % width) };
@@ -159,6 +165,7 @@ impl<R: Read> Npy<R> {
         if !fits {
             return Err(self.unsuitable("labels must be whole numbers of shape (n,) or (n, 1), negative where missing"));
         }
+        self.memory.check_product(&[self.shape[0], 2 * size_of::<Option<u32>>()], "the labels", &self.path)?;
         let mut row = 0;
         let path = self.path.clone();
         self.for_each(|value| {

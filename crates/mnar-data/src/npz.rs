@@ -2,7 +2,8 @@
 
 use crate::dataset::{Inputs, Split};
 use crate::error::{DataError, list, said, show};
-use crate::guard::fenced;
+use crate::format::open_regular;
+use crate::guard::{Memory, fenced};
 use crate::npy::{ArrayInputs, Npy};
 use crate::values::Interner;
 use std::fs::File;
@@ -15,6 +16,7 @@ struct Npz {
     archive: ZipArchive<BufReader<File>>,
     keys: Vec<String>,
     path: String,
+    memory: Memory,
 }
 
 /// Reads the inputs of the requested parts, and their labels from the array that `labels` names.
@@ -23,10 +25,11 @@ pub(crate) fn read(
     split: Split,
     labels: LabelKey<'_>,
     training: bool,
+    memory: Memory,
 ) -> Result<(Inputs, Option<Interner>), DataError> {
     let shown = show(path);
     let damaged = |cause: String| DataError::Npz { path: shown.clone(), source: cause.into() };
-    fenced(damaged, || Npz::open(path)?.read(split, labels, training))
+    fenced(damaged, || Npz::open(path, memory)?.read(split, labels, training))
 }
 
 /// The name of the array of labels in an archive.
@@ -41,9 +44,9 @@ pub(crate) enum LabelKey<'a> {
 }
 
 impl Npz {
-    fn open(path: &Path) -> Result<Self, DataError> {
+    fn open(path: &Path, memory: Memory) -> Result<Self, DataError> {
         let shown = show(path);
-        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+        let file = open_regular(path, "an archive is read from its end, which this does not have")?;
         let archive = ZipArchive::new(BufReader::with_capacity(1 << 16, file))
             .map_err(|error| DataError::Npz { path: shown.clone(), source: said(error) })?;
         let mut keys: Vec<String> =
@@ -52,7 +55,7 @@ impl Npz {
         if keys.is_empty() {
             return Err(DataError::Npz { path: shown, source: "it holds no numpy arrays".into() });
         }
-        Ok(Self { archive, keys, path: shown })
+        Ok(Self { archive, keys, path: shown, memory })
     }
 
     fn has(&self, wanted: &[String]) -> Option<String> {
@@ -73,7 +76,7 @@ impl Npz {
             .archive
             .by_name(&name)
             .map_err(|error| DataError::Npz { path: self.path.clone(), source: format!("{name}: {error}").into() })?;
-        Npy::open(file, &format!("{}, array `{key}`", self.path))
+        Npy::open(file, self.memory, &format!("{}, array `{key}`", self.path))
     }
 
     fn read(

@@ -2,7 +2,8 @@
 
 use crate::arrays::{Arrays, Spelling, TypedTable};
 use crate::error::{DataError, show};
-use crate::format::Format;
+use crate::format::{FROM_ITS_END, Format, open_regular};
+use crate::guard::Memory;
 use crate::parquet_table::{ParquetFooter, ParquetTable};
 use arrow_schema::DataType;
 use std::fs::File;
@@ -61,11 +62,11 @@ fn matches_pattern(name: &[u8], pattern: &[u8]) -> bool {
 
 impl ParquetFolder {
     /// Opens all files and checks that their columns are the same.
-    pub(crate) fn open(files: &[PathBuf], name: &str) -> Result<Self, DataError> {
+    pub(crate) fn open(files: &[PathBuf], name: &str, memory: Memory) -> Result<Self, DataError> {
         let mut parts: Vec<(PathBuf, Arc<ParquetFooter>)> = Vec::with_capacity(files.len());
         for path in files {
             let shown = show(path);
-            let footer = ParquetTable::open(open(path)?, &shown)?.footer().clone();
+            let footer = ParquetTable::open(open(path)?, memory, &shown)?.footer().clone();
             if let Some(difference) = parts.first().and_then(|(_, first)| difference(first, &footer)) {
                 let first = show(&files[0]);
                 return Err(DataError::Schema { path: shown, first, difference });
@@ -80,7 +81,7 @@ impl ParquetFolder {
 }
 
 fn open(path: &Path) -> Result<File, DataError> {
-    File::open(path).map_err(|error| DataError::io(&show(path), "opened", error))
+    open_regular(path, FROM_ITS_END)
 }
 
 /// The first column in which two files differ.

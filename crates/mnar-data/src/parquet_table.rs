@@ -7,7 +7,8 @@ use crate::arrays::{Arrays, Spelling, TypedTable, batches};
 use crate::batch::{BATCH_ROWS, Batches, Table};
 use crate::columns::{Selection, check_distinct};
 use crate::error::DataError;
-use crate::guard::guarded;
+use crate::guard::{Memory, amount, guarded};
+use crate::parquet_pages;
 use crate::parquet_types::{Levels, column_type};
 use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type};
 use arrow_array::{
@@ -42,6 +43,7 @@ pub(crate) struct ParquetFooter {
     pub(crate) columns: Vec<RootColumn>,
     header: Vec<String>,
     pub(crate) path: String,
+    memory: Memory,
 }
 
 /// A column of the table, which may consist of several columns of the file.
@@ -53,7 +55,7 @@ pub(crate) struct RootColumn {
 }
 
 impl<R: ChunkReader + 'static> ParquetTable<R> {
-    pub(crate) fn open(input: R, path: &str) -> Result<Self, DataError> {
+    pub(crate) fn open(input: R, memory: Memory, path: &str) -> Result<Self, DataError> {
         if input.len() == 0 {
             return Err(DataError::Empty { path: path.to_owned() });
         }
@@ -61,7 +63,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             let metadata = ParquetMetaDataReader::new()
                 .parse_and_finish(&input)
                 .map_err(|error| DataError::parquet(path, error))?;
-            ParquetFooter::new(metadata, path)
+            ParquetFooter::new(metadata, memory, path)
         })?;
         check_distinct(&footer.header, path)?;
         Ok(Self { input, footer: Arc::new(footer) })
@@ -82,7 +84,7 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
 }
 
 impl ParquetFooter {
-    fn new(metadata: ParquetMetaData, path: &str) -> Result<Self, DataError> {
+    fn new(metadata: ParquetMetaData, memory: Memory, path: &str) -> Result<Self, DataError> {
         let schema = metadata.file_metadata().schema_descr();
         let mut columns = Vec::new();
         let mut header = Vec::new();
@@ -96,7 +98,7 @@ impl ParquetFooter {
                 leaf += 1;
             }
         }
-        Ok(Self { metadata, columns, header, path: path.to_owned() })
+        Ok(Self { metadata, columns, header, path: path.to_owned(), memory })
     }
 
     pub(crate) fn header(&self) -> &[String] {
@@ -106,6 +108,23 @@ impl ParquetFooter {
     /// The number of rows that the footer claims.
     pub(crate) fn claimed_rows(&self) -> i64 {
         self.metadata.file_metadata().num_rows()
+    }
+
+    /// Refuses pages that would take more memory than there is. One page per column is unpacked at a time, and its
+    /// dictionary with it.
+    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize]) -> Result<(), DataError> {
+        for group in self.metadata.row_groups() {
+            let mut bytes = 0_u64;
+            for &column in wanted {
+                let RootColumn { leaf, levels, .. } = self.columns[column];
+                let Some(chunk) = group.columns().get(leaf) else { continue };
+                let pages = parquet_pages::largest(input, chunk, levels != Levels::Flat)
+                    .map_err(|error| DataError::parquet(&self.path, error))?;
+                bytes = bytes.saturating_add(pages);
+                self.memory.check(bytes, "the pages of its columns", &self.path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the column can be decompressed.
@@ -142,6 +161,7 @@ impl<R: ChunkReader + Send + 'static> TypedTable for ParquetTable<R> {
     fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
         let Self { input, footer } = *self;
         let input = Arc::new(input);
+        guarded(&footer.path, || footer.check_pages(&*input, wanted))?;
         let mut columns = wanted
             .iter()
             .map(|&column| column_of(footer.clone(), input.clone(), column))
@@ -468,12 +488,21 @@ struct LevelledValues<T> {
     repetition: Vec<i16>,
 }
 
+/// Lists that are read at a time.
+const LISTS: usize = 64;
+
+/// Bytes of a value in a list: two levels, the value, and its copy in an array.
+const LIST_VALUE: u64 = 20;
+
 /// The values of a column of a file, row group after row group.
 pub(crate) struct ColumnValues<T: ParquetType, R: ChunkReader> {
     footer: Arc<ParquetFooter>,
     input: Arc<R>,
     leaf: usize,
     most_defined: i16,
+    most_repeated: i16,
+    /// The most bytes that the values of a batch may take.
+    limit: u64,
     /// The row group to open next.
     group: usize,
     reader: Option<ColumnReaderImpl<T>>,
@@ -482,8 +511,10 @@ pub(crate) struct ColumnValues<T: ParquetType, R: ChunkReader> {
 impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
     pub(crate) fn new(footer: Arc<ParquetFooter>, input: Arc<R>, column: usize) -> Self {
         let leaf = footer.columns[column].leaf;
-        let most_defined = footer.metadata.file_metadata().schema_descr().column(leaf).max_def_level();
-        Self { footer, input, leaf, most_defined, group: 0, reader: None }
+        let leaf_type = footer.metadata.file_metadata().schema_descr().column(leaf);
+        let (most_defined, most_repeated) = (leaf_type.max_def_level(), leaf_type.max_rep_level());
+        let limit = footer.memory.limit();
+        Self { footer, input, leaf, most_defined, most_repeated, limit, group: 0, reader: None }
     }
 
     /// The values of the next rows, at most `most` and none at the end, whatever the row groups they are in: sums over
@@ -508,7 +539,12 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
                 continue;
             };
             let (definition, repetition) = (Some(&mut out.definition), Some(&mut out.repetition));
-            let (read, ..) = reader.read_records(most - rows, definition, repetition, &mut out.values)?;
+            // Lists may be of any length, so that a few are read at a time.
+            let part = if self.most_repeated > 0 { (most - rows).min(LISTS) } else { most - rows };
+            let (read, ..) = reader.read_records(part, definition, repetition, &mut out.values)?;
+            if (out.definition.len() as u64).saturating_mul(LIST_VALUE) > self.limit {
+                return Err(general(format!("its lists take more than {} of memory", amount(self.limit))));
+            }
             rows += read;
             if read == 0 {
                 self.reader = None;

@@ -2,15 +2,39 @@
 
 use crate::bmp;
 use crate::error::Cause;
+use crate::guard::amount;
+use std::error::Error;
+use std::fmt;
 use std::io::{BufRead, Read as _, Seek};
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-/// The most bytes that an image may have.
+/// The most bytes that an image may have, whatever the memory.
 pub(crate) const LARGEST: usize = 512 << 20;
-pub(crate) const TOO_LARGE: &str = "the image takes more than 512 MiB";
+
+/// An image takes more bytes than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooLarge {
+    pub(crate) bytes: u64,
+}
+
+impl TooLarge {
+    /// The number of bytes of these sizes, if they are at most `most`.
+    pub(crate) fn check(sizes: &[usize], most: usize) -> Result<usize, Self> {
+        let bytes = sizes.iter().fold(1_u64, |product, &size| product.saturating_mul(size as u64));
+        usize::try_from(bytes).ok().filter(|bytes| *bytes <= most).ok_or(Self { bytes })
+    }
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the image takes {}, which is too much", amount(self.bytes))
+    }
+}
+
+impl Error for TooLarge {}
 
 /// An image as bytes, one per pixel if it is grey, otherwise red, green and blue.
 pub(crate) struct Picture {
@@ -21,23 +45,27 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// Decodes a file. An alpha channel is dropped, and an image whose pixels are all grey counts as grey.
-    pub(crate) fn decode(mut file: impl BufRead + Seek) -> Result<Self, Cause> {
+    /// Decodes a file of at most `most` bytes of pixels. An alpha channel is dropped, and an image whose pixels are all grey
+    /// counts as grey.
+    pub(crate) fn decode(mut file: impl BufRead + Seek, most: usize) -> Result<Self, Cause> {
         // The content says what an image is: a jpeg may well be called `.png`.
         let start = file.fill_buf()?;
         if start.is_empty() {
             return Err("the file is empty".into());
         }
         let (format, decoded) = if start.starts_with(b"\x89PNG\r\n\x1a\n") {
-            ("PNG", png(file))
+            ("PNG", png(file, most))
         } else if start.starts_with(b"\xff\xd8") {
-            ("JPEG", whole(file).and_then(|file| jpeg(&file)))
+            ("JPEG", whole(file).and_then(|file| jpeg(&file, most)))
         } else if start.starts_with(b"BM") {
-            ("BMP", whole(file).and_then(|file| bmp(&file)))
+            ("BMP", whole(file).and_then(|file| bmp(&file, most)))
         } else {
             return Err("its content is neither PNG nor JPEG nor BMP".into());
         };
-        decoded.map(Self::grey_if_all_pixels_are).map_err(|error| format!("{format}: {error}").into())
+        decoded.map(Self::grey_if_all_pixels_are).map_err(|error| match error.is::<TooLarge>() {
+            true => error,
+            false => format!("{format}: {error}").into(),
+        })
     }
 
     /// Some formats have no other way to store grey: a grey bmp is a palette of equal shares.
@@ -54,15 +82,15 @@ impl Picture {
     }
 
     /// The image in another size, interpolated linearly; a smaller one averages over all pixels with a triangle filter.
-    pub(crate) fn resized(self, height: usize, width: usize) -> Result<Self, Cause> {
+    pub(crate) fn resized(self, height: usize, width: usize, most: usize) -> Result<Self, Cause> {
         if (height, width) == (self.height, self.width) {
             return Ok(self);
         }
         let channels = self.channels();
         let old_row = self.width * channels;
-        if height.checked_mul(old_row.max(width.saturating_mul(channels))).is_none_or(|values| values > LARGEST) {
-            return Err(format!("{TOO_LARGE} when resized").into());
-        }
+        // The rows are sums before they are bytes.
+        TooLarge::check(&[height, old_row, size_of::<f32>()], most.saturating_mul(4))?;
+        TooLarge::check(&[height, width, channels], most)?;
         let mut rows = vec![0.0; height * old_row];
         for (row, (first, weights)) in rows.chunks_exact_mut(old_row).zip(triangles(self.height, height)) {
             for (old, weight) in self.bytes[first * old_row..].chunks_exact(old_row).zip(weights) {
@@ -114,12 +142,13 @@ fn kept(bytes: &[u8], from: usize, to: usize) -> Vec<u8> {
     bytes.chunks_exact(from).flat_map(|pixel| &pixel[..to]).copied().collect()
 }
 
-fn png(file: impl BufRead + Seek) -> Result<Picture, Cause> {
-    let mut decoder = png::Decoder::new_with_limits(file, png::Limits { bytes: LARGEST });
+fn png(file: impl BufRead + Seek, most: usize) -> Result<Picture, Cause> {
+    // Besides the pixels, chunks of text and profiles are kept.
+    let mut decoder = png::Decoder::new_with_limits(file, png::Limits { bytes: most.max(1 << 20) });
     // Palettes become colours, and fewer than 8 bits a byte.
     decoder.set_transformations(png::Transformations::EXPAND);
     let mut reader = decoder.read_info()?;
-    let size = reader.output_buffer_size().filter(|&size| size <= LARGEST).ok_or(TOO_LARGE)?;
+    let size = TooLarge::check(&[reader.output_buffer_size().unwrap_or(usize::MAX)], most)?;
     let mut bytes = vec![0; size];
     reader.next_frame(&mut bytes)?;
     let (colours, depth) = reader.output_color_type();
@@ -138,7 +167,7 @@ fn png(file: impl BufRead + Seek) -> Result<Picture, Cause> {
     Ok(Picture { height: height as usize, width: width as usize, grey, bytes })
 }
 
-fn jpeg(file: &[u8]) -> Result<Picture, Cause> {
+fn jpeg(file: &[u8], most: usize) -> Result<Picture, Cause> {
     let options = DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
     decoder.decode_headers()?;
@@ -146,15 +175,15 @@ fn jpeg(file: &[u8]) -> Result<Picture, Cause> {
     if grey {
         decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma));
     }
-    let size = decoder.output_buffer_size().filter(|&size| size <= LARGEST).ok_or(TOO_LARGE)?;
+    let size = TooLarge::check(&[decoder.output_buffer_size().unwrap_or(usize::MAX)], most)?;
     let (width, height) = decoder.dimensions().ok_or("it has no size")?;
     let mut bytes = vec![0; size];
     decoder.decode_into(&mut bytes)?;
     Ok(Picture { height, width, grey, bytes })
 }
 
-fn bmp(file: &[u8]) -> Result<Picture, Cause> {
-    let bmp::Rgb { height, width, bytes } = bmp::decode(file)?;
+fn bmp(file: &[u8], most: usize) -> Result<Picture, Cause> {
+    let bmp::Rgb { height, width, bytes } = bmp::decode(file, most)?;
     Ok(Picture { height, width, grey: false, bytes })
 }
 
@@ -165,7 +194,7 @@ mod tests {
     use std::io::Cursor;
 
     fn decode(file: &[u8]) -> Result<(usize, usize, bool, Vec<u8>), String> {
-        let picture = Picture::decode(Cursor::new(file)).map_err(|error| error.to_string())?;
+        let picture = Picture::decode(Cursor::new(file), LARGEST).map_err(|error| error.to_string())?;
         Ok((picture.height, picture.width, picture.grey, picture.bytes))
     }
 
@@ -229,7 +258,7 @@ mod tests {
         let mut writer = png::Encoder::new(&mut large, 1 << 28, 3).write_header().unwrap();
         writer.write_chunk(png::chunk::IDAT, &[0]).unwrap();
         drop(writer);
-        assert_eq!(decode(&large).unwrap_err(), format!("PNG: {TOO_LARGE}"));
+        assert_eq!(decode(&large).unwrap_err(), "the image takes 805.3 MB, which is too much");
     }
 
     /// The values are those of `image::imageops::resize` (image 0.25.10) with `FilterType::Triangle`.
@@ -237,7 +266,7 @@ mod tests {
     fn resizing_is_linear() {
         let resized = |(height, width, grey, bytes): (usize, usize, bool, &[u8]), new_height, new_width| {
             let picture = Picture { height, width, grey, bytes: bytes.to_vec() };
-            picture.resized(new_height, new_width).map(|picture| picture.bytes)
+            picture.resized(new_height, new_width, LARGEST).map(|picture| picture.bytes)
         };
         let grey = (3, 4, true, &[0, 50, 100, 255, 10, 20, 30, 40, 200, 0, 200, 7][..]);
         assert_eq!(resized(grey, 3, 4).unwrap(), grey.3);

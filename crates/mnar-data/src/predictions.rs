@@ -6,6 +6,7 @@ use crate::classes::Classes;
 use crate::columns::{PredictionColumns, PredictionLayout};
 use crate::delimited::DelimitedTable;
 use crate::error::DataError;
+use crate::guard::Memory;
 use crate::note::Note;
 use crate::parquet_table::ParquetTable;
 use crate::row_names::RowNames;
@@ -36,7 +37,7 @@ pub fn read_predictions<'a>(
     columns: &PredictionColumns,
 ) -> Result<Predictions, DataError> {
     let source = source.into();
-    collect(source.into_table()?, columns, &source.name())
+    collect(source.into_table()?, columns, source.memory, &source.name())
 }
 
 /// Reads predictions from CSV text; `source_name` is what messages start with.
@@ -45,7 +46,8 @@ pub fn predictions_from_csv(
     columns: &PredictionColumns,
     source_name: &str,
 ) -> Result<Predictions, DataError> {
-    collect(Box::new(DelimitedTable::open(reader, b',', source_name)?), columns, source_name)
+    let memory = Memory::default().resolved();
+    collect(Box::new(DelimitedTable::open(reader, b',', memory, source_name)?), columns, memory, source_name)
 }
 
 /// Reads predictions from the bytes of a Parquet file; `source_name` is what messages start with.
@@ -54,10 +56,20 @@ pub fn predictions_from_parquet(
     columns: &PredictionColumns,
     source_name: &str,
 ) -> Result<Predictions, DataError> {
-    collect(Box::new(ParquetTable::open(bytes, source_name)?), columns, source_name)
+    let memory = Memory::default().resolved();
+    collect(Box::new(ParquetTable::open(bytes, memory, source_name)?), columns, memory, source_name)
 }
 
-fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Result<Predictions, DataError> {
+/// What takes the memory of a table of predictions.
+const PROBABILITIES: &str = "the probabilities";
+
+fn collect(
+    table: Box<dyn Table>,
+    columns: &PredictionColumns,
+    memory: Memory,
+    path: &str,
+) -> Result<Predictions, DataError> {
+    let memory = memory.resolved();
     let layout = PredictionLayout::find(table.header(), columns, path)?;
     let id = layout.id.map(|id| table.header()[id].clone());
     let missing = Missing::new(&columns.missing);
@@ -76,6 +88,9 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
             row_names.names.extend(next()?.iter().map(|name| name.unwrap_or_default().trim().to_owned()));
         }
         numbers.push(batch);
+        let folds = folds.as_ref().map_or(0, |(_, folds)| folds.bytes());
+        let names = row_names.as_ref().map_or(0, |row_names| row_names.bytes());
+        memory.check(numbers.bytes() + labels.bytes() + folds + names, PROBABILITIES, path)?;
     }
     if numbers.rows() == 0 {
         return Err(DataError::NoRows { path: path.to_owned() });

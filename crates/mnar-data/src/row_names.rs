@@ -20,6 +20,12 @@ pub struct RowNames {
 }
 
 impl RowNames {
+    /// The memory that the names take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let texts: usize = self.names.iter().map(|name| name.len() + size_of::<String>()).sum();
+        texts as u64
+    }
+
     /// The files of a folder, relative to it.
     pub(crate) fn files(names: Vec<String>) -> Self {
         Self { column: FILE.to_owned(), names }

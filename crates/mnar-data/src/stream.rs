@@ -1,9 +1,12 @@
 //! A Parquet file of predictions that is read in constant memory, as often as an estimator needs.
 
+use crate::arrow_table::{Source, SourceKind};
 use crate::batch::{Batch, Batches, Table as _};
 use crate::classes::Classes;
 use crate::columns::{PredictionColumns, PredictionLayout, Selection};
 use crate::error::{DataError, show};
+use crate::format::{FROM_ITS_END, open_regular};
+use crate::guard::Memory;
 use crate::note::Note;
 use crate::parquet_table::{ParquetFooter, ParquetTable};
 use crate::values::{Census, Missing};
@@ -60,11 +63,18 @@ impl Stamp {
 }
 
 impl Passes {
-    fn open(path: &Path) -> Result<Self, DataError> {
-        let shown = show(path);
-        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+    fn open(source: Source<'_>) -> Result<Self, DataError> {
+        let shown = source.name();
+        let SourceKind::Path(path) = source.kind else {
+            return Err(DataError::NotAFile {
+                path: shown,
+                what: "in memory",
+                needs: "only a Parquet file is streamed",
+            });
+        };
+        let file = open_regular(path, FROM_ITS_END)?;
         let stamp = Stamp::of(&file, &shown)?;
-        let footer = ParquetTable::open(file, &shown)?.footer().clone();
+        let footer = ParquetTable::open(file, source.memory.resolved(), &shown)?.footer().clone();
         Ok(Self { path: path.to_owned(), shown, stamp, footer })
     }
 
@@ -104,8 +114,8 @@ const MOST_LABELS: usize = 100_000;
 
 impl ParquetPredictions {
     /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
-    pub fn open(path: &Path, columns: &PredictionColumns) -> Result<Self, DataError> {
-        let file = Passes::open(path)?;
+    pub fn open<'a>(source: impl Into<Source<'a>>, columns: &PredictionColumns) -> Result<Self, DataError> {
+        let file = Passes::open(source.into())?;
         let shown = &file.shown;
         let mut layout = PredictionLayout::find(file.footer.header(), columns, shown)?;
         layout.fold = None;
@@ -139,6 +149,19 @@ impl ParquetPredictions {
         };
         table.count()?;
         Ok(table)
+    }
+
+    /// The memory that the probabilities of a Parquet file would take, by the rows that its footer claims; `None` where it
+    /// is not a Parquet file of predictions. A list counts as one number.
+    pub fn claimed_bytes(path: &Path, columns: &PredictionColumns) -> Option<u64> {
+        if !path.is_file() {
+            return None;
+        }
+        let shown = show(path);
+        let footer = ParquetTable::open(File::open(path).ok()?, Memory::default(), &shown).ok()?.footer().clone();
+        let layout = PredictionLayout::find(footer.header(), columns, &shown).ok()?;
+        let rows = u64::try_from(footer.claimed_rows()).ok()?;
+        Some(rows.saturating_mul(layout.selection().width() as u64).saturating_mul(size_of::<f64>() as u64))
     }
 
     fn count(&mut self) -> Result<(), DataError> {

@@ -1,6 +1,6 @@
 //! Looks at data without stopping at what cannot be used: every column and what becomes of it, and all that is wrong.
 
-use crate::arrow_table::Source;
+use crate::arrow_table::{Source, SourceKind};
 use crate::column_builder::FinishedColumn;
 use crate::columns::{find, twice};
 use crate::dataset::{FolderFiles, Inputs, Kind, ReadInputs, ReadOptions, check_stdin, list_image_folder};
@@ -100,11 +100,12 @@ pub enum ColumnFate {
 pub fn survey<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Result<Survey, DataError> {
     let source = source.into();
     check_stdin(source, options)?;
+    let source = source.with_memory(source.memory.resolved());
     let kind = Kind::of_source(source)?;
-    match (kind, source) {
-        (Kind::ImageFolder, Source::Path(path)) => survey_folder(path, options),
-        (Kind::Table, _) | (_, Source::Text(_) | Source::Table(_)) => survey_table(source, options),
-        (kind, Source::Path(path)) => survey_arrays(kind, path, options),
+    match (kind, source.kind) {
+        (Kind::ImageFolder, SourceKind::Path(path)) => survey_folder(path, options, source),
+        (Kind::Table, _) | (_, SourceKind::Text(_) | SourceKind::Table(_)) => survey_table(source, options),
+        (kind, SourceKind::Path(path)) => survey_arrays(kind, path, options, source),
     }
 }
 
@@ -120,11 +121,12 @@ impl Survey {
         inside: Option<Labels>,
         options: &ReadOptions,
         row_names: Option<&RowNames>,
-        shown: &str,
+        source: Source<'_>,
         expected: bool,
     ) {
+        let shown = &source.name();
         let labels = match (&options.labels_file, inside) {
-            (Some(file), _) => label_file::read(file, options, self.rows, row_names, shown).map(Some),
+            (Some(file), _) => label_file::read(file, options, self.rows, row_names, source).map(Some),
             (None, Some(labels)) => Ok(Some((labels, Vec::new()))),
             (None, None) if expected => {
                 let what = format!("{} has no labels", self.kind);
@@ -183,7 +185,7 @@ fn survey_table(source: Source<'_>, options: &ReadOptions) -> Result<Survey, Dat
     match read_all(source, &Purpose::Survey(options), None) {
         Ok(all) => (read, trouble) = (all, None),
         // A label of a type that is not one stops the reader; the other columns can still be shown.
-        Err(error) if options.label.is_some() => {
+        Err(error) if options.label.is_some() && !matches!(error, DataError::Memory { .. } | DataError::Io { .. }) => {
             without = ReadOptions { label: None, ..options.clone() };
             let Ok(all) = read_all(source, &Purpose::Survey(&without), None) else { return Err(error) };
             (read, trouble) = (all, Some(error));
@@ -213,7 +215,7 @@ fn survey_table(source: Source<'_>, options: &ReadOptions) -> Result<Survey, Dat
         let name = header[label].clone();
         survey.columns.insert(at, SurveyedColumn { values, ..SurveyedColumn::new(name, ColumnFate::Label) });
     }
-    survey.label(inside, options, None, &shown, false);
+    survey.label(inside, options, None, source, false);
     survey.settle(&shown);
     Ok(survey)
 }
@@ -338,7 +340,7 @@ fn column_of(labels: &Labels, name: &str) -> FeatureColumn {
     FeatureColumn { name: name.to_owned(), values }
 }
 
-fn survey_folder(path: &Path, options: &ReadOptions) -> Result<Survey, DataError> {
+fn survey_folder(path: &Path, options: &ReadOptions, source: Source<'_>) -> Result<Survey, DataError> {
     let shown = crate::error::show(path);
     let FolderFiles { names, labels, skipped } = list_image_folder(path, options)?;
     let mut survey = Survey { skipped, ..Survey::of(Kind::ImageFolder, names.len()) };
@@ -351,24 +353,27 @@ fn survey_folder(path: &Path, options: &ReadOptions) -> Result<Survey, DataError
         survey.problems.push(DataError::IdNotAColumn { path: shown.clone(), kind, id: id.clone() });
     }
     // The classes are known from the folders even if the images differ in size.
-    match image_folder::decode(path, &names, options.resize) {
+    match image_folder::decode(path, &names, options.resize, source.memory) {
         Ok(images) => survey.shape = Some(images.shape()),
+        Err(problem @ DataError::Memory { .. }) => return Err(problem),
         Err(problem) => survey.problems.push(problem),
     }
-    survey.label(Some(labels), options, Some(&RowNames::files(names)), &shown, true);
+    survey.label(Some(labels), options, Some(&RowNames::files(names)), source, true);
     Ok(survey)
 }
 
 /// Arrays and the files of MNIST and CIFAR-10: with all options, without those for tables, or the inputs alone.
-fn survey_arrays(kind: Kind, path: &Path, options: &ReadOptions) -> Result<Survey, DataError> {
+fn survey_arrays(kind: Kind, path: &Path, options: &ReadOptions, source: Source<'_>) -> Result<Survey, DataError> {
+    let memory = source.memory;
     let shown = crate::error::show(path);
     let no_columns = ReadOptions { label: None, id: None, ..options.clone() };
     // With labels elsewhere, those inside are not looked for.
     let inputs_alone = ReadOptions { labels_file: Some(PathBuf::new()), ..no_columns.clone() };
     let mut trouble = None;
-    let read = match kind.read(path, options) {
+    let read = match kind.read(path, options, memory) {
         Ok(read) => read,
-        Err(first) => match kind.read(path, &no_columns).or_else(|_| kind.read(path, &inputs_alone)) {
+        Err(first @ DataError::Memory { .. }) => return Err(first),
+        Err(first) => match kind.read(path, &no_columns, memory).or_else(|_| kind.read(path, &inputs_alone, memory)) {
             Ok(read) => {
                 trouble = Some(first);
                 read
@@ -380,7 +385,7 @@ fn survey_arrays(kind: Kind, path: &Path, options: &ReadOptions) -> Result<Surve
     let mut survey = Survey { skipped, notes, ..Survey::of(kind, inputs.len()) };
     let expected = trouble.is_none();
     survey.problems.extend(trouble);
-    survey.label(labels, options, row_names.as_ref(), &shown, expected);
+    survey.label(labels, options, row_names.as_ref(), source, expected);
     match inputs {
         Inputs::Images(images) => survey.shape = Some(images.shape()),
         Inputs::Table(table) => {

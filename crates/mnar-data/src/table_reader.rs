@@ -15,6 +15,7 @@ use crate::encoder::{ColumnEncoding, TableEncoder};
 use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::FeatureTable;
 use crate::format::AnyTable;
+use crate::guard::Memory;
 use crate::note::Note;
 use crate::row_names::{RowNames, find_id};
 use crate::screen::screen;
@@ -101,10 +102,11 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
 /// Reads a table that has rows, without looking at what becomes of its columns.
 pub(crate) fn read_all(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<Read, DataError> {
     let shown = source.name();
+    let source = source.with_memory(source.memory.resolved());
     let read = match AnyTable::open(source, purpose.sheet())? {
-        AnyTable::Text(table) => read_delimited(*table, purpose, id, &shown)?,
+        AnyTable::Text(table) => read_delimited(*table, purpose, id, source.memory, &shown)?,
         AnyTable::Typed(table, notes) => {
-            let mut read = read_typed(table, purpose, id, &shown)?;
+            let mut read = read_typed(table, purpose, id, source.memory, &shown)?;
             read.notes.splice(..0, notes);
             read
         }
@@ -299,10 +301,17 @@ fn list_of(header: &[String], is_list: &[bool], name: &str) -> Option<usize> {
     header.iter().zip(is_list).position(|(column, is_list)| *is_list && column == list)
 }
 
+/// What takes the memory of a table.
+const COLUMNS: &str = "the columns of the table";
+
+/// Rows of text after which the memory is counted.
+const COUNTED: usize = 1024;
+
 fn read_delimited(
     mut table: DelimitedTable<TextReader>,
     purpose: &Purpose<'_>,
     id: Option<&str>,
+    memory: Memory,
     path: &str,
 ) -> Result<Read, DataError> {
     let layout = Layout::find(table.header(), &vec![false; table.header().len()], purpose, id, path)?;
@@ -326,6 +335,11 @@ fn read_delimited(
             let text = table.text(&record[making.column], making.column)?;
             making.add(|builder| builder.push_text(missing.present(text), &place));
         }
+        if table.rows().is_multiple_of(COUNTED) {
+            let builders = columns.iter().filter_map(|making| making.builder.as_ref().ok());
+            let bytes = builders.map(ColumnBuilder::bytes).sum::<u64>();
+            memory.check(bytes + labels.as_ref().map_or(0, |(_, labels)| labels.bytes()), COLUMNS, path)?;
+        }
     }
     let training = purpose.is_training();
     let positions = columns.iter().map(|making| making.column).collect();
@@ -339,6 +353,7 @@ fn read_typed(
     table: Box<dyn TypedTable>,
     purpose: &Purpose<'_>,
     id: Option<&str>,
+    memory: Memory,
     path: &str,
 ) -> Result<Read, DataError> {
     let header = table.header().to_vec();
@@ -375,6 +390,9 @@ fn read_typed(
             making.add(|builder| builder.extend(array, rows, &missing, path));
         }
         rows += arrays.first().map_or(0, |array| array.len());
+        let builders = columns.iter().filter_map(|making| making.builder.as_ref().ok());
+        let bytes = builders.map(TypedColumn::bytes).sum::<u64>();
+        memory.check(bytes + labels.as_ref().map_or(0, |(_, labels)| labels.bytes()), COLUMNS, path)?;
     }
     let mut finished = Vec::with_capacity(columns.len());
     let mut positions = Vec::with_capacity(columns.len());
@@ -462,6 +480,14 @@ impl TypedColumn {
             Self::List(list) => list.extend(array, first_row, missing, path)?,
         }
         Ok(())
+    }
+
+    /// The memory that it takes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Numbers(builder) | Self::Dates(builder) | Self::Texts(builder, _) => builder.bytes(),
+            Self::List(list) => list.columns.iter().map(ColumnBuilder::bytes).sum(),
+        }
     }
 
     fn finish(self, training: bool, path: &str, out: &mut Vec<Result<FinishedColumn, DataError>>) {

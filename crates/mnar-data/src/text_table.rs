@@ -1,8 +1,13 @@
 //! A table of text in memory: standard input, or what a program has at hand.
 
-use crate::error::DataError;
+use crate::dataset::names_arrays;
+use crate::error::{DataError, show};
+use crate::format::Format;
+use crate::guard::Memory;
 use bytes::Bytes;
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 /// The bytes of a text table (CSV with any of the usual separators and encodings, or JSON lines; gzipped or not), which
 /// can be read as often as needed.
@@ -29,10 +34,35 @@ impl TextTable {
 
     /// Reads standard input to its end.
     pub fn stdin() -> Result<Self, DataError> {
-        let (name, mut bytes) = (STDIN.to_owned(), Vec::new());
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|error| DataError::io(&name, "read", error))?;
-        Ok(Self { bytes: bytes.into(), name })
+        Self::stdin_within(Memory::default())
+    }
+
+    pub(crate) fn stdin_within(memory: Memory) -> Result<Self, DataError> {
+        Self::read(std::io::stdin().lock(), memory, STDIN)
+    }
+
+    /// The text of a source that can be read only once: standard input (`-`), a pipe or a device. `None` where the path is
+    /// a file or a folder, or does not exist. Whoever reads a table more than once holds it first.
+    pub fn hold(path: &Path, memory: Memory) -> Result<Option<Self>, DataError> {
+        if path == Path::new("-") {
+            return Self::stdin_within(memory).map(Some);
+        }
+        let once = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        // Readers of other formats take a stream as it is, or say why they cannot.
+        let text = matches!(Format::of_name(path), None | Some(Format::Delimited { .. } | Format::Json));
+        if !once || !text || names_arrays(path) {
+            return Ok(None);
+        }
+        let shown = show(path);
+        let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
+        Self::read(file, memory, &shown).map(Some)
+    }
+
+    fn read(reader: impl Read, memory: Memory, name: &str) -> Result<Self, DataError> {
+        let mut bytes = Vec::new();
+        let read = memory.capped(reader, 2).read_to_end(&mut bytes);
+        read.map_err(|error| DataError::io(name, "read", error))?;
+        Ok(Self { bytes: bytes.into(), name: name.to_owned() })
     }
 
     /// What messages start with.

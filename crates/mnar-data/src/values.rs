@@ -90,6 +90,8 @@ pub(crate) struct Census {
     /// How many rows have each, and the first of them, from 0.
     tallies: Vec<(usize, usize)>,
     rows: usize,
+    /// Bytes of the distinct texts.
+    text: usize,
 }
 
 /// A text of a column.
@@ -125,6 +127,7 @@ impl Census {
 
     fn insert(&mut self, text: String, tally: (usize, usize)) -> u32 {
         let code = u32::try_from(self.codes.len()).expect("fewer than 2^32 distinct values");
+        self.text += text.len();
         self.codes.insert(text, code);
         self.tallies.push(tally);
         code
@@ -175,6 +178,9 @@ pub(crate) fn whole_number(text: &str) -> Option<i64> {
     canonical(text).parse().ok()
 }
 
+/// Bytes that a distinct text takes besides its own: its place in a hash table, and a second one once it is a name.
+pub(crate) const DISTINCT: usize = 96;
+
 /// Numbers the text of every row; names and order are settled once all are known.
 #[derive(Default)]
 pub(crate) struct Interner {
@@ -183,6 +189,11 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.rows.len() * size_of::<Option<u32>>() + self.census.text + self.census.len() * DISTINCT) as u64
+    }
+
     pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing) {
         self.rows.reserve(texts.len());
         cells(texts, missing).for_each(|text| self.push(text));

@@ -5,6 +5,7 @@ use crate::batch::BATCH_ROWS;
 use crate::columns::check_distinct;
 use crate::error::{DataError, show};
 use crate::format::Format;
+use crate::formulas::{Formulas, needs_quote};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -118,9 +119,15 @@ const GROUP_ROWS: usize = 1 << 20;
 
 /// Writes a table: Parquet where the name ends in `.parquet` or `.pq`, tabs in `.tsv`, else CSV; gzipped where
 /// `.gz` follows. The file appears whole or not at all.
+/// Texts that a spreadsheet would take for formulas are neutralised in CSV, in a way that reading undoes.
 pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), DataError> {
+    write_table_with(path, columns, Formulas::default())
+}
+
+/// Writes a table as [`write_table`] does, with or without formulas.
+pub fn write_table_with(path: &Path, columns: &[(&str, Column<'_>)], formulas: Formulas) -> Result<(), DataError> {
     let kinds: Vec<(&str, ColumnKind)> = columns.iter().map(|(name, column)| (*name, column.kind())).collect();
-    let mut writer = TableWriter::create(path, &kinds)?;
+    let mut writer = TableWriter::create_with(path, &kinds, formulas)?;
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     writer.check_lengths(rows, columns.iter().map(|(_, column)| column.len()))?;
     for start in (0..rows).step_by(GROUP_ROWS) {
@@ -148,6 +155,7 @@ pub struct TableWriter {
     columns: Vec<(String, ColumnKind)>,
     shown: String,
     output: Output,
+    formulas: Formulas,
 }
 
 enum Output {
@@ -156,8 +164,13 @@ enum Output {
 }
 
 impl TableWriter {
-    /// Starts a table with these columns.
+    /// Starts a table with these columns. Texts that a spreadsheet would take for formulas are neutralised in CSV.
     pub fn create(path: &Path, columns: &[(&str, ColumnKind)]) -> Result<Self, DataError> {
+        Self::create_with(path, columns, Formulas::default())
+    }
+
+    /// Starts a table with these columns, with or without formulas.
+    pub fn create_with(path: &Path, columns: &[(&str, ColumnKind)], formulas: Formulas) -> Result<Self, DataError> {
         let shown = show(path);
         let header: Vec<String> = columns.iter().map(|(name, _)| name.trim().to_owned()).collect();
         check_distinct(&header, &shown)?;
@@ -169,12 +182,18 @@ impl TableWriter {
             format => {
                 let delimiter = if let Some(Format::Delimited { delimiter }) = format { delimiter } else { b',' };
                 let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(TextFile::create(path)?);
-                let header = writer.write_record(columns.iter().map(|(name, _)| *name));
+                let quote = |name: &str| if formulas == Formulas::Neutralised && needs_quote(name) { "'" } else { "" };
+                let header = writer.write_record(columns.iter().map(|(name, _)| format!("{}{name}", quote(name))));
                 header.map_err(|error| DataError::csv(&shown, "written", error))?;
                 Output::Delimited(Box::new(writer))
             }
         };
-        Ok(Self { columns: columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect(), shown, output })
+        Ok(Self {
+            columns: columns.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect(),
+            shown,
+            output,
+            formulas,
+        })
     }
 
     /// Adds rows: one column of the same length for each, of the kinds that the table was started with. They become a row
@@ -186,7 +205,7 @@ impl TableWriter {
             return Err(DataError::Batches { path: self.shown.clone() });
         }
         match &mut self.output {
-            Output::Delimited(writer) => write_rows(writer, columns, rows, &self.shown),
+            Output::Delimited(writer) => write_rows(writer, columns, rows, self.formulas, &self.shown),
             Output::Parquet(writer) => {
                 write_group(writer, columns).map_err(|error| DataError::parquet_written(&self.shown, error))
             }
@@ -221,9 +240,11 @@ fn write_rows(
     writer: &mut csv::Writer<TextFile>,
     columns: &[Column<'_>],
     rows: usize,
+    formulas: Formulas,
     shown: &str,
 ) -> Result<(), DataError> {
     let failed = |error| DataError::csv(shown, "written", error);
+    let quote = |text: &str| if formulas == Formulas::Neutralised && needs_quote(text) { "'" } else { "" };
     let mut cell = Vec::new();
     for i in 0..rows {
         for column in columns {
@@ -233,7 +254,10 @@ fn write_rows(
             let written = match column {
                 Column::Numbers(values) => write!(cell, "{:?}", values[i]),
                 Column::Integers(values) => write!(cell, "{}", values[i]),
-                Column::Texts(values) => write!(cell, "{}", values[i].unwrap_or_default()),
+                Column::Texts(values) => {
+                    let text = values[i].unwrap_or_default();
+                    write!(cell, "{}{text}", quote(text))
+                }
             };
             written.map_err(|error| DataError::io(shown, "written", error))?;
             writer.write_field(&cell).map_err(failed)?;

@@ -3,6 +3,17 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 
+/// The number of values of these sizes. Sizes whose product wraps around would pass for a small buffer, so the product
+/// must fit into memory.
+///
+/// # Panics
+/// Where it does not.
+pub(crate) fn len_of(sizes: &[usize]) -> usize {
+    const MOST: usize = isize::MAX as usize / size_of::<f32>();
+    let len = sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
+    len.filter(|len| *len <= MOST).unwrap_or_else(|| panic!("sizes must fit into memory: {sizes:?}"))
+}
+
 /// A vector whose elements are all set by `write`; it is not cleared first.
 ///
 /// # Safety

@@ -1,7 +1,7 @@
 //! Convolution: output, input gradient and weight gradient.
 
 use crate::Isa;
-use crate::buffer::{with_scratch, written};
+use crate::buffer::{len_of, with_scratch, written};
 use crate::padded::Padded;
 use crate::tile::{Finish, Panels, Pixels, Reads, outer_products, product};
 use crate::window::Window;
@@ -23,24 +23,26 @@ pub struct Convolution {
 
 impl Convolution {
     fn input_len(&self) -> usize {
-        self.window.input_pixels() * self.channels_in
+        len_of(&[self.window.input_pixels(), self.channels_in])
     }
 
     fn output_len(&self) -> usize {
-        self.window.output_pixels() * self.channels_out
+        len_of(&[self.window.output_pixels(), self.channels_out])
     }
 
     /// Number of values that an output pixel reads.
     fn depth(&self) -> usize {
-        self.window.kernel_pixels() * self.channels_in
+        len_of(&[self.window.kernel_pixels(), self.channels_in])
     }
 
     fn check(&self, x: Option<&[f32]>, weight: Option<&[f32]>, dy: Option<&[f32]>) {
         assert!(self.window.is_valid(), "the kernel must fit into the padded image: {:?}", self.window);
         assert!(self.channels_in > 0 && self.channels_out > 0, "there must be channels");
-        assert!(x.is_none_or(|x| x.len() == self.images * self.input_len()), "the input must have the batch's shape");
-        assert!(weight.is_none_or(|w| w.len() == self.depth() * self.channels_out), "weights must fit the kernel");
-        assert!(dy.is_none_or(|dy| dy.len() == self.images * self.output_len()), "the gradient must fit the output");
+        let (input, output) = (len_of(&[self.images, self.input_len()]), len_of(&[self.images, self.output_len()]));
+        let weights = len_of(&[self.depth(), self.channels_out]);
+        assert!(x.is_none_or(|x| x.len() == input), "the input must have the batch's shape");
+        assert!(weight.is_none_or(|weight| weight.len() == weights), "weights must fit the kernel");
+        assert!(dy.is_none_or(|dy| dy.len() == output), "the gradient must fit the output");
     }
 
     /// The convolved images, plus `bias`, through a rectifier of this slope below zero (1 for none).
@@ -59,13 +61,15 @@ impl Convolution {
             });
         };
         // SAFETY: every image is a chunk of the output, and every pixel of it is in `pixels`.
-        unsafe { written(self.images * self.output_len(), write) }
+        unsafe { written(len_of(&[self.images, self.output_len()]), write) }
     }
 
     /// What each output pixel reads from the padded image.
     fn windows(&self) -> (Padded, Pixels, Reads) {
         let Window { input, kernel, stride, padding } = self.window;
         let padded = Padded { inner: input, before: padding, after: padding, channels: self.channels_in };
+        // Fails here where offsets would wrap around.
+        padded.len();
         let mut pixels = Pixels::default();
         for (i, at) in positions(self.window.output()).enumerate() {
             let from = padded.offset(std::array::from_fn(|axis| at[axis] * stride[axis]));
@@ -92,6 +96,7 @@ impl Convolution {
             }),
             channels: self.channels_out,
         };
+        padded.len();
         let plans: Vec<(Pixels, Reads, Panels)> = positions(std::array::from_fn(|axis| axes[axis].len()))
             .map(|[z, y, x]| self.phase_plan(isa, weight, &padded, [&axes[0][z], &axes[1][y], &axes[2][x]]))
             .collect();
@@ -108,7 +113,7 @@ impl Convolution {
             });
         };
         // SAFETY: every image is a chunk of the gradient, and every pixel of it is in exactly one phase.
-        unsafe { written(self.images * self.input_len(), write) }
+        unsafe { written(len_of(&[self.images, self.input_len()]), write) }
     }
 
     fn phase_plan(&self, isa: Isa, weight: &[f32], padded: &Padded, phase: [&Phase; 3]) -> (Pixels, Reads, Panels) {

@@ -1,7 +1,7 @@
 //! Fully connected layers: the same tiles, with rows of a matrix as pixels.
 
 use crate::Isa;
-use crate::buffer::written;
+use crate::buffer::{len_of, written};
 use crate::tile::{Finish, Panels, Pixels, Reads, outer_products, product};
 use rayon::prelude::*;
 
@@ -19,9 +19,11 @@ pub struct Dense {
 impl Dense {
     fn check(&self, x: Option<&[f32]>, weight: Option<&[f32]>, dy: Option<&[f32]>) {
         assert!(self.inputs > 0 && self.outputs > 0, "there must be inputs and outputs");
-        assert!(x.is_none_or(|x| x.len() == self.rows * self.inputs), "the input must have the batch's shape");
-        assert!(weight.is_none_or(|w| w.len() == self.inputs * self.outputs), "weights must be inputs × outputs");
-        assert!(dy.is_none_or(|dy| dy.len() == self.rows * self.outputs), "the gradient must fit the output");
+        let (input, output) = (len_of(&[self.rows, self.inputs]), len_of(&[self.rows, self.outputs]));
+        let weights = len_of(&[self.inputs, self.outputs]);
+        assert!(x.is_none_or(|x| x.len() == input), "the input must have the batch's shape");
+        assert!(weight.is_none_or(|weight| weight.len() == weights), "weights must be inputs × outputs");
+        assert!(dy.is_none_or(|dy| dy.len() == output), "the gradient must fit the output");
     }
 
     /// x · weight + bias, through a rectifier of this slope below zero (1 for none).
@@ -78,5 +80,5 @@ fn multiply(x: &[f32], inputs: usize, weights: &Panels, outputs: usize, finish: 
         });
     };
     // SAFETY: every block of rows is a chunk of the output, and every row of it is among its pixels.
-    unsafe { written(x.len() / inputs * outputs, write) }
+    unsafe { written(len_of(&[x.len() / inputs, outputs]), write) }
 }

@@ -27,7 +27,8 @@
 //!   value read. The source is read one value at a time, and whole registers are read or written only where the columns
 //!   fill them or in buffers padded to whole registers, so by design nothing is read past an edge.
 //! - `buffer`: outputs are not cleared before they are written. The callers are in `conv`, `dense`, `channels`, `norm`
-//!   and `pool`, and each states why every element is written.
+//!   and `pool`, and each states why every element is written. Their lengths are products of sizes that come from the
+//!   caller; `len_of` refuses products that wrap around, so that a batch of 2^62 images cannot pass for an empty one.
 
 mod buffer;
 mod channels;

@@ -1,5 +1,7 @@
 //! Images surrounded by zeros.
 
+use crate::buffer::len_of;
+
 /// A volume inside a larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Padded {
@@ -15,12 +17,14 @@ pub(crate) struct Padded {
 impl Padded {
     /// Depth, height and width including the zeros.
     pub(crate) fn outer(&self) -> [usize; 3] {
-        std::array::from_fn(|axis| self.before[axis] + self.inner[axis] + self.after[axis])
+        let sum = |axis: usize| self.before[axis].checked_add(self.inner[axis])?.checked_add(self.after[axis]);
+        std::array::from_fn(|axis| sum(axis).expect("a padded image fits into memory"))
     }
 
     /// Number of values in the padded image.
     pub(crate) fn len(&self) -> usize {
-        self.outer().iter().product::<usize>() * self.channels
+        let [depth, height, width] = self.outer();
+        len_of(&[depth, height, width, self.channels])
     }
 
     /// The offset of a pixel in the padded image.

@@ -1,7 +1,7 @@
 //! Pooling over blocks that do not overlap.
 
 use crate::Isa;
-use crate::buffer::{with_scratch, written};
+use crate::buffer::{len_of, with_scratch, written};
 use crate::simd::{Kernel, Lanes, dispatch};
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
@@ -26,18 +26,20 @@ impl Pool {
         std::array::from_fn(|axis| self.input[axis] / self.side[axis])
     }
 
-    /// Number of values in an image.
+    /// Number of values in an image. Panics where it does not fit into memory.
     pub fn input_len(&self) -> usize {
-        self.input.iter().product::<usize>() * self.channels
+        let [depth, height, width] = self.input;
+        len_of(&[depth, height, width, self.channels])
     }
 
-    /// Number of values in a pooled image.
+    /// Number of values in a pooled image. Panics where it does not fit into memory.
     pub fn output_len(&self) -> usize {
-        self.output().iter().product::<usize>() * self.channels
+        let [depth, height, width] = self.output();
+        len_of(&[depth, height, width, self.channels])
     }
 
     fn check(&self, values: &[f32], len: usize) {
-        let pixels: usize = self.side.iter().product();
+        let pixels = len_of(&self.side);
         assert!(pixels > 0 && self.output_len() > 0, "images must hold a block: {self:?}");
         assert!(pixels < usize::from(NONE), "blocks must have fewer than {NONE} pixels: {self:?}");
         assert_eq!(values.len() % len, 0, "values must be whole images");
@@ -71,7 +73,7 @@ impl Pool {
             );
         };
         // SAFETY: every image is a chunk, its rows are complete, and every channel of every block is written.
-        let output = unsafe { written(images * self.output_len(), write) };
+        let output = unsafe { written(len_of(&[images, self.output_len()]), write) };
         (output, winners)
     }
 
@@ -96,7 +98,7 @@ impl Pool {
     /// The gradient of the input of [`average`](Self::average).
     pub fn average_gradient(&self, isa: Isa, dy: &[f32]) -> Vec<f32> {
         self.check_average(dy, self.output_len());
-        let share = 1.0 / self.side.iter().product::<usize>() as f32;
+        let share = 1.0 / len_of(&self.side) as f32;
         self.spread(isa, ToAll { share, dy }, dy.len() / self.output_len())
     }
 
@@ -113,7 +115,7 @@ impl Pool {
             });
         };
         // SAFETY: every image is a chunk, all its rows are visited, and every channel of every pixel is written.
-        unsafe { written(images * self.input_len(), write) }
+        unsafe { written(len_of(&[images, self.input_len()]), write) }
     }
 }
 

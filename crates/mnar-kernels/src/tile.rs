@@ -197,6 +197,11 @@ pub(crate) struct Finish<'a> {
     pub(crate) slope: f32,
 }
 
+/// Whether `count` values from `start` on lie within `len`, also where their sum wraps around.
+fn inside(start: usize, count: usize, len: usize) -> bool {
+    start.checked_add(count).is_some_and(|end| end <= len)
+}
+
 /// Writes, for every pixel, Σ (values it reads) · weights.
 pub(crate) fn product(
     source: &[f32],
@@ -210,8 +215,8 @@ pub(crate) fn product(
         return;
     }
     // These four checks keep every access below inside its slice.
-    assert!(pixels.furthest_from + reads.reach <= source.len(), "pixels must read inside the source");
-    assert!(pixels.furthest_to + weights.columns <= output.len(), "pixels must write inside the output");
+    assert!(inside(pixels.furthest_from, reads.reach, source.len()), "pixels must read inside the source");
+    assert!(inside(pixels.furthest_to, weights.columns, output.len()), "pixels must write inside the output");
     assert!(weights.depth == reads.depth, "every value read needs a row of weights");
     assert!(finish.bias.is_none_or(|bias| bias.len() == weights.columns), "every column needs a bias");
     dispatch(weights.isa, Product { source, pixels, reads, weights, finish, output });
@@ -387,7 +392,7 @@ pub(crate) fn outer_products(source: &[f32], pixels: &Pixels, reads: &Reads, gra
     if pixels.len() == 0 {
         return;
     }
-    assert!(pixels.furthest_from + reads.reach <= source.len(), "pixels must read inside the source");
+    assert!(inside(pixels.furthest_from, reads.reach, source.len()), "pixels must read inside the source");
     assert!(gradient.depth == pixels.len(), "every pixel needs an output gradient");
     assert!(sum.len() == gradient.sums(reads.depth), "every weight needs a sum");
     dispatch(gradient.isa, OuterProducts { source, pixels, reads, gradient, sum });

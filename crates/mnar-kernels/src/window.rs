@@ -1,5 +1,7 @@
 //! The arithmetic of sliding windows: which input pixels an output pixel sees.
 
+use crate::buffer::len_of;
+
 /// The geometry of a convolution: volumes of depth × height × width, channels last. A flat image has depth 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -32,29 +34,31 @@ impl Window {
     /// Whether the kernel fits into the padded input, and the stride is positive.
     pub fn is_valid(&self) -> bool {
         (0..3).all(|axis| {
-            (1..=self.input[axis] + 2 * self.padding[axis]).contains(&self.kernel[axis]) && self.stride[axis] > 0
+            let padded = self.padding[axis].checked_mul(2).and_then(|zeros| zeros.checked_add(self.input[axis]));
+            padded.is_some_and(|padded| (1..=padded).contains(&self.kernel[axis])) && self.stride[axis] > 0
         })
     }
 
-    /// Output depth, height and width.
+    /// Output depth, height and width, of a valid window.
     pub fn output(&self) -> [usize; 3] {
         std::array::from_fn(|axis| {
-            (self.input[axis] + 2 * self.padding[axis]).saturating_sub(self.kernel[axis]) / self.stride[axis] + 1
+            let padded = self.padding[axis].saturating_mul(2).saturating_add(self.input[axis]);
+            (padded.saturating_sub(self.kernel[axis]) / self.stride[axis]).saturating_add(1)
         })
     }
 
-    /// Number of pixels in an input image.
+    /// Number of pixels in an input image. Panics where it does not fit into memory.
     pub fn input_pixels(&self) -> usize {
-        self.input.iter().product()
+        len_of(&self.input)
     }
 
-    /// Number of pixels in an output image.
+    /// Number of pixels in an output image. Panics where it does not fit into memory.
     pub fn output_pixels(&self) -> usize {
-        self.output().iter().product()
+        len_of(&self.output())
     }
 
-    /// Number of pixels under the kernel.
+    /// Number of pixels under the kernel. Panics where it does not fit into memory.
     pub fn kernel_pixels(&self) -> usize {
-        self.kernel.iter().product()
+        len_of(&self.kernel)
     }
 }

@@ -37,6 +37,12 @@ pub enum ReportError {
         /// The number.
         value: f64,
     },
+    /// The image of a row is not an image of its own.
+    #[error("the image of row {row} is not a PNG image within the report")]
+    Thumbnail {
+        /// The row.
+        row: usize,
+    },
     /// The report cannot be written as JSON.
     #[error("the report cannot be written as JSON")]
     Unwritable {

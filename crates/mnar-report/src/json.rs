@@ -25,6 +25,7 @@ impl Report {
         let report = if found < SCHEMA { v1::read(value) } else { read(value) }.map_err(ReportError::not_a_report)?;
         report.check()?;
         report.check_ranges()?;
+        report.check_thumbnails()?;
         Ok(report)
     }
 
@@ -39,6 +40,14 @@ impl Report {
     pub fn json_schema() -> String {
         let schema = schemars::schema_for!(Self);
         format!("{}\n", serde_json::to_string_pretty(&schema).unwrap_or_default())
+    }
+
+    /// Images of a page are its own: an address would tell its owner who opens the report.
+    fn check_thumbnails(&self) -> Result<(), ReportError> {
+        match self.uncertain.iter().find(|row| row.thumbnail.as_deref().is_some_and(|image| !is_own_image(image))) {
+            Some(row) => Err(ReportError::Thumbnail { row: row.row }),
+            None => Ok(()),
+        }
     }
 
     /// Checks that every list has one value per class, so that drawing cannot fail on a file that was edited by hand.
@@ -98,6 +107,15 @@ impl Report {
         }
     }
 }
+
+/// Whether this is a PNG image in an address of its own, and nothing else.
+pub(crate) fn is_own_image(address: &str) -> bool {
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    address.strip_prefix(PNG).is_some_and(|image| !image.is_empty() && image.bytes().all(base64))
+}
+
+/// How the address of an image starts that is its own content.
+const PNG: &str = "data:image/png;base64,";
 
 /// The report in a value of the current layout.
 pub(crate) fn read(value: Value) -> Result<Report, serde_json::Error> {

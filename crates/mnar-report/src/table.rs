@@ -52,19 +52,22 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-/// Whether a character would move the cursor, change colours, or reorder the text around it.
-fn unsettling(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a character would move the cursor, start an escape sequence, or reorder the text around it: controls, the marks
+/// of bidirectional text, and the separators of lines and paragraphs.
+pub fn is_unsettling(c: char) -> bool {
+    let bidirectional =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || bidirectional || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// One line of text, with the characters replaced that would upset a terminal or the text around it.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if unsettling(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_unsettling(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// The same for text of several lines.
-pub(crate) fn printable_lines(text: &str) -> String {
-    text.chars().map(|c| if unsettling(c) && c != '\n' { '\u{fffd}' } else { c }).collect()
+/// The same for text of several lines, which may have tabs.
+pub fn printable_lines(text: &str) -> String {
+    text.chars().map(|c| if is_unsettling(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 /// A name for a sentence or a heading, cut to so many letters.

@@ -17,6 +17,9 @@ use std::time::Duration;
 #[serde(try_from = "String", into = "String")]
 pub struct Budget(Duration);
 
+/// Longer times are slips, and could not be added to the present one.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
 impl Budget {
     /// The time in seconds.
     pub fn seconds(self) -> f64 {
@@ -29,8 +32,8 @@ impl FromStr for Budget {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match humantime::parse_duration(text.trim()) {
-            Ok(time) if !time.is_zero() => Ok(Self(time)),
-            _ => Err("expected a time with its unit, such as 45s, 2m or 1h".to_owned()),
+            Ok(time) if !time.is_zero() && time <= LONGEST => Ok(Self(time)),
+            _ => Err("expected a time with its unit, at most a year, such as 45s, 2m or 1h".to_owned()),
         }
     }
 }

@@ -20,7 +20,7 @@ use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::interval::wilson;
 use mnar::progress::{Progress, Stage};
 use mnar::{Covariates, Labels, Phi, PosteriorKind, RareClass};
-use mnar_data::{Dataset, Inputs, Note, RowNames, Source, read_dataset, read_marks};
+use mnar_data::{Dataset, Formulas, Inputs, Note, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
@@ -48,6 +48,8 @@ pub struct FitRequest<'a> {
     pub origin: Origin,
     /// The longest time between two checkpoints: this much work is lost if the run is killed.
     pub checkpoint_every: Duration,
+    /// What becomes of texts in `predictions.csv` that a spreadsheet would take for formulas.
+    pub formulas: Formulas,
 }
 
 impl<'a> FitRequest<'a> {
@@ -65,6 +67,7 @@ impl<'a> FitRequest<'a> {
             resume: false,
             origin,
             checkpoint_every: Self::CHECKPOINT_EVERY,
+            formulas: Formulas::default(),
         }
     }
 }
@@ -77,6 +80,7 @@ const FEW_HELD_OUT: usize = 50;
 /// from there.
 pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, RunError> {
     let start = Instant::now();
+    request.options.check_ranges()?;
     let device = FitPlan::device(&request.options)?;
     let mut folder = RunFolder::open(&request.folder, request.resume, request.checkpoint_every)?;
     if !folder.is_locked() {
@@ -124,6 +128,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         plan: &plan,
         folder: &folder,
         device,
+        formulas: request.formulas,
     };
     let Analysed { findings, test, trees, sets } = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings, trees, &recorder)?;
@@ -194,6 +199,7 @@ struct Run<'a> {
     plan: &'a FitPlan,
     folder: &'a RunFolder,
     device: Device,
+    formulas: Formulas,
 }
 
 /// What comes of the analysis.
@@ -405,7 +411,7 @@ impl Run<'_> {
         let uncertain = uncertain_rows(&population, labels, phi, name, png);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
-        predictions.with_labels(labels.clone()).write(&folder.predictions()?)?;
+        predictions.with_labels(labels.clone()).write_with(&folder.predictions()?, self.formulas)?;
 
         let cross_fitted = Propensity::new(&findings.phi, findings.row_phi.as_deref());
         let training = Training::new(phi.clone(), self.model(trained, held_out, &cross_fitted))

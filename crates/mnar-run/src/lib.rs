@@ -50,6 +50,7 @@ mod plan;
 mod positive;
 mod predict;
 mod predictions;
+mod ranges;
 mod recorder;
 mod report;
 mod sets;

@@ -145,7 +145,7 @@ impl PositiveData {
         let predictions = model.predictions(x.view(), row_names.clone())?;
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
         let uncertain = uncertain_rows(predictions.population(), &labels, &findings.phi, name, |_| None);
-        predictions.with_labels(labels).write(&folder.predictions()?)?;
+        predictions.with_labels(labels).write_with(&folder.predictions()?, request.formulas)?;
         let provenance = request.origin.provenance(&options, "cpu".to_owned(), start)?;
         let report = Report::new(provenance, findings).with_uncertain(uncertain);
         folder.finish(&report)?;

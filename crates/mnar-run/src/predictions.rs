@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use mnar::{Labels, Posteriors};
-use mnar_data::{Column, RowNames, write_table};
+use mnar_data::{Column, Formulas, RowNames, write_table_with};
 use mnar_train::Propensity;
 use std::path::Path;
 
@@ -126,12 +126,18 @@ impl Predictions {
         columns
     }
 
-    /// Writes the table in the format that the name of the file stands for.
+    /// Writes the table in the format that the name of the file stands for. In CSV, texts that a spreadsheet would take for
+    /// formulas are neutralised.
     pub fn write(&self, path: &Path) -> Result<(), RunError> {
+        self.write_with(path, Formulas::default())
+    }
+
+    /// The same, with or without formulas.
+    pub fn write_with(&self, path: &Path, formulas: Formulas) -> Result<(), RunError> {
         let columns = self.columns();
         let columns: Vec<(&str, Column<'_>)> =
             columns.iter().map(|(name, column)| (name.as_str(), column.clone())).collect();
-        Ok(write_table(path, &columns)?)
+        Ok(write_table_with(path, &columns, formulas)?)
     }
 }
 

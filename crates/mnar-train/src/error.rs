@@ -102,7 +102,9 @@ pub enum TrainError {
         found: String,
     },
     /// The loss is not a finite number any more.
-    #[error("the loss became {loss} at step {step}: the learning rate is too high, or a few weights are too large")]
+    #[error(
+        "training diverged: the loss became {loss:?} at step {step}; the learning rate of {learning_rate:?} is likely too high, or a few weights are too large"
+    )]
     Diverged {
         /// The step.
         step: u64,
@@ -111,6 +113,11 @@ pub enum TrainError {
         /// The learning rate of the run.
         learning_rate: f64,
     },
+    /// The network ended with scores that are not finite numbers, though its loss was finite at every step.
+    #[error(
+        "training diverged: the scores of the network are not finite numbers; the learning rate is likely too high"
+    )]
+    Overflown,
     /// A checkpoint or a model that cannot be used.
     #[error("{}: {what}", path.display())]
     BadFile {
@@ -148,9 +155,14 @@ impl TrainError {
             Self::NoPhi => vec![Remedy::set("phi", "NUMBERS")],
             Self::NoShares => vec![Remedy::set("shares", "NUMBERS")],
             Self::Diverged { learning_rate, .. } => vec![
-                Remedy::set("learning-rate", (learning_rate / 10.0).to_string()),
+                // A tenth of a rate beyond all reason is no help.
+                Remedy::set(
+                    "learning-rate",
+                    if *learning_rate > 1.0 { 0.001 } else { learning_rate / 10.0 }.to_string(),
+                ),
                 Remedy::set("clip-weights", "10"),
             ],
+            Self::Overflown => vec![Remedy::set("learning-rate", "0.001")],
             _ => Vec::new(),
         }
     }

@@ -35,5 +35,9 @@ pub fn score<M: NetworkModule>(
 ) -> Result<Posteriors, TrainError> {
     let rows: Vec<usize> = (0..examples.len()).collect();
     let scores = logits(network, examples, &rows) / temperature;
-    Ok(Posteriors::from_logits(scores.view(), kind)?)
+    Posteriors::from_logits(scores.view(), kind).map_err(|error| match error {
+        // The data were checked when they were read; what is not finite here comes from the network.
+        mnar::Error::NotFinite { .. } => TrainError::Overflown,
+        other => other.into(),
+    })
 }

@@ -3,9 +3,9 @@
 use crate::error::TrainError;
 use crate::examples::Examples;
 use crate::model::NetworkModule;
-use crate::predict::logits;
+use crate::predict::score;
 use mnar::estimate::{Estimator, Likelihood};
-use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
+use mnar::{Labels, Phi, PosteriorKind, Sample};
 
 /// phi given theta: the maximum of the observed log-likelihood, which is concave in phi, for a model of the whole
 /// population.
@@ -14,7 +14,6 @@ use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
 /// learnt from the labelled rows. (Label shift calibrated on held-out rows was tried here: with 45 of them for ten
 /// classes its error was three times that of a constant mechanism.)
 pub fn refreshed_phi<M: NetworkModule>(network: &M, examples: &Examples, labels: &Labels) -> Result<Phi, TrainError> {
-    let rows: Vec<usize> = (0..labels.len()).collect();
-    let posteriors = Posteriors::from_logits(logits(network, examples, &rows).view(), PosteriorKind::Population)?;
+    let posteriors = score(network, examples, 1.0, PosteriorKind::Population)?;
     Ok(Likelihood::default().estimate(&Sample::new(&posteriors, labels)?)?.phi)
 }

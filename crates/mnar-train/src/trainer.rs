@@ -156,6 +156,9 @@ impl Stream {
     }
 }
 
+/// No loss of a network that learns is so large: at a learning rate of 1e30, it stays finite at 1e31 or so.
+const DIVERGED: f32 = 1e15;
+
 impl<'a, M: NetworkModule> Run<'a, M> {
     fn start(network: M, job: &'a Job<'a>) -> Result<Self, TrainError> {
         let (settings, labels) = (job.settings, job.labels);
@@ -292,7 +295,7 @@ impl<'a, M: NetworkModule> Run<'a, M> {
         let network = self.network.take().expect("a network outside of steps");
         let risk = self.risk(&network, step)?;
         let loss: f32 = risk.clone().into_data().iter::<f32>().sum();
-        if !loss.is_finite() {
+        if !loss.is_finite() || loss.abs() > DIVERGED {
             return Err(TrainError::Diverged { step, loss, learning_rate: settings.learning_rate });
         }
         let rate = settings.learning_rate * settings.schedule.factor(step, self.steps);

@@ -1,6 +1,6 @@
 //! `mnar fit` and `mnar predict`.
 
-use super::Format;
+use super::{Format, MemoryArgs};
 use clap::{Args, ValueEnum};
 use mnar::conformal::SetKind;
 use mnar_run::{FitOptions, PerClass};
@@ -35,6 +35,14 @@ pub(crate) struct FitArgs {
 
     #[command(flatten)]
     pub(crate) options: FitOptions,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+
+    /// Write texts that start with = + - or @ as they are; by default a quote before them keeps spreadsheets from
+    /// running them as formulas (in CSV; Parquet has them as they are)
+    #[arg(long)]
+    pub(crate) keep_formulas: bool,
 
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -88,6 +96,14 @@ pub(crate) struct PredictArgs {
     /// Use the biased baseline instead
     #[arg(long, conflicts_with = "sets")]
     pub(crate) baseline: bool,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+
+    /// Write texts that start with = + - or @ as they are; by default a quote before them keeps spreadsheets from
+    /// running them as formulas (in CSV; Parquet has them as they are)
+    #[arg(long)]
+    pub(crate) keep_formulas: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

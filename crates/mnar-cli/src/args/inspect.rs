@@ -1,6 +1,6 @@
 //! `mnar inspect`.
 
-use super::Format;
+use super::{Format, MemoryArgs};
 use clap::Args;
 use mnar_data::ReadOptions;
 use std::path::PathBuf;
@@ -46,6 +46,9 @@ pub(crate) struct InspectArgs {
     /// The sheet of a spreadsheet [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 
     /// How to print the result
     #[arg(long, value_enum, default_value_t = Format::Text)]

@@ -3,11 +3,13 @@
 mod evaluate;
 mod fit;
 mod inspect;
+mod reading;
 mod table;
 
 pub(crate) use evaluate::EvaluateArgs;
 pub(crate) use fit::{FitArgs, PredictArgs, SplitName};
 pub(crate) use inspect::InspectArgs;
+pub(crate) use reading::{MemoryArgs, formulas, source};
 pub(crate) use table::{EstimateArgs, TableArgs, TestArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -115,6 +117,9 @@ pub(crate) struct SimulateArgs {
     /// Take labels such as NA, ? or -1 for classes, instead of for missing
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
+
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 
     /// Seed of the draw
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -1,13 +1,13 @@
 //! `mnar estimate` and `mnar test`, on a table of predictions or features.
 
-use super::Format;
+use super::{Format, MemoryArgs, source};
 use anyhow::Result;
 use clap::Args;
 use mnar::analysis::{Calibrate, EstimateSettings, Given, IntervalMethod, Method, TestMethod, TestSettings};
 use mnar::classify::SoftmaxRegression;
 use mnar::estimate::Shares;
 use mnar::{ClassShares, Phi, PosteriorKind};
-use mnar_data::PredictionColumns;
+use mnar_data::{PredictionColumns, Source, TextTable};
 use mnar_run::{Budget, PerClass, TableClassifier};
 use std::path::PathBuf;
 
@@ -97,6 +97,13 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "L2", default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) l2: f64,
 
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+
+    /// What the table is, if it can be read only once.
+    #[arg(skip)]
+    pub(crate) held: Option<TextTable>,
+
     /// Seed of every draw
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -164,6 +171,11 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
+    /// Write texts of --weights that start with = + - or @ as they are; by default a quote before them keeps spreadsheets from
+    /// running them as formulas (in CSV; Parquet has them as they are)
+    #[arg(long)]
+    pub(crate) keep_formulas: bool,
+
     /// Write a report of the estimate, the test and the checks: one HTML page that opens offline
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -176,7 +188,8 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "WIDTH", allow_negative_numbers = true)]
     pub(crate) width: Option<f64>,
 
-    /// Walk over a Parquet file in flat memory instead of loading it (automatic above 4 GB of probabilities)
+    /// Walk over a Parquet file in flat memory instead of loading it (automatic where the probabilities
+    /// would take more than 4 GB, or a quarter of --memory)
     #[arg(long, conflicts_with_all = ["features", "sensitivity", "by", "audit"])]
     pub(crate) stream: bool,
 }
@@ -196,6 +209,17 @@ impl TableArgs {
             labels_as_they_are: self.labels_as_they_are,
             ..PredictionColumns::new(&self.label)
         }
+    }
+
+    /// Takes in a table that can be read only once: it is read several times, once for each role of its columns.
+    pub(crate) fn hold(&mut self) -> Result<()> {
+        self.held = TextTable::hold(&self.table, self.memory.most())?;
+        Ok(())
+    }
+
+    /// The table.
+    pub(crate) fn source(&self) -> Source<'_> {
+        source(&self.table, self.held.as_ref(), self.memory.most())
     }
 
     /// The softmax regression that is cross-fitted on features.

@@ -1,6 +1,6 @@
 //! `mnar estimate`: phi and the class shares.
 
-use crate::args::{EstimateArgs, Format};
+use crate::args::{EstimateArgs, Format, formulas};
 use crate::input::{Input, Loading, Table, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
@@ -10,13 +10,13 @@ use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
 use mnar::analysis::{About, EstimateSettings, Findings, Given};
 use mnar::{Labels, Rows};
-use mnar_data::{AtomicFile, ParquetPredictions, RowNames};
+use mnar_data::{AtomicFile, Formulas, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
 use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
 use std::path::Path;
 use std::time::Instant;
 
-pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
+pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let start = Instant::now();
     if args.report.is_some() && args.stream {
         bail!("--report needs the table in memory, and --stream leaves it in its file; use one of them");
@@ -42,6 +42,7 @@ pub(crate) fn run(args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
     };
+    args.table.hold()?;
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
@@ -90,7 +91,7 @@ fn in_memory(
         }
     };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, table.row_names.as_ref(), &found)?;
+        write_weights(path, &table.labels, table.row_names.as_ref(), &found, formulas(args.keep_formulas))?;
     }
     Ok((settings, found))
 }
@@ -127,7 +128,7 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
     let known = analysis.share(&PerClass::Items(args.shares.clone()))?;
     let found = analysis.findings(&table.labels, &known, args.table.seed)?;
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, table.row_names.as_ref(), &found)?;
+        write_weights(path, &table.labels, table.row_names.as_ref(), &found, formulas(args.keep_formulas))?;
     }
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
@@ -151,7 +152,8 @@ fn streamed(
     };
     let found = settings.run_streamed(table, about)?;
     if let Some(path) = &args.weights {
-        let mut file = WeightsFile::create(path, args.table.id.as_deref(), table.names(), &found)?;
+        let mut file =
+            WeightsFile::create(path, args.table.id.as_deref(), table.names(), &found, formulas(args.keep_formulas))?;
         table.walk_labels(|rows| file.add(rows.labels, rows.names))?;
         file.commit()?;
     }
@@ -161,8 +163,15 @@ fn streamed(
 /// Rows that are written at a time, the usual number for a row group of Parquet.
 const PART: usize = 1 << 20;
 
-fn write_weights(path: &Path, labels: &Labels, row_names: Option<&RowNames>, found: &Findings) -> Result<()> {
-    let mut file = WeightsFile::create(path, row_names.map(|names| names.column.as_str()), labels.names(), found)?;
+fn write_weights(
+    path: &Path,
+    labels: &Labels,
+    row_names: Option<&RowNames>,
+    found: &Findings,
+    formulas: Formulas,
+) -> Result<()> {
+    let id = row_names.map(|names| names.column.as_str());
+    let mut file = WeightsFile::create(path, id, labels.names(), found, formulas)?;
     for (part, labels) in labels.as_slice().chunks(PART).enumerate() {
         let names = row_names.map(|RowNames { names, .. }| &names[part * PART..][..labels.len()]);
         let names = names.map(|names| names.iter().map(|name| Some(name.as_str()).filter(|name| !name.is_empty())));

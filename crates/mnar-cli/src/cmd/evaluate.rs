@@ -10,19 +10,20 @@ use anyhow::{Context as _, Result, bail};
 use mnar::analysis::{EstimateSettings, Method};
 use mnar::evaluate::{EvaluateSettings, Evaluation, Model, Scores};
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
-use mnar_data::PredictionColumns;
+use mnar_data::{PredictionColumns, ReadOptions};
 use mnar_report::{Report, evaluate_text};
 use mnar_run::PerClass;
 use ndarray::Array2;
 use std::path::Path;
 
-pub(crate) fn run(args: EvaluateArgs) -> Result<Outcome> {
+pub(crate) fn run(mut args: EvaluateArgs) -> Result<Outcome> {
     if args.table.audit.is_some() {
         bail!("evaluate does not use an audit yet; leave out --audit");
     }
     if args.table.features.is_some() && !args.model.is_empty() {
         bail!("--model names columns of a table of predictions, and --features says that the table holds features");
     }
+    args.table.hold()?;
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
     let found = evaluate(&args, &terminal);
@@ -89,7 +90,7 @@ impl EvaluateArgs {
     fn probabilities(&self, prefix: &str, labels: &Labels) -> Result<Posteriors> {
         let columns = PredictionColumns { proba: prefix.to_owned(), allow_complete: true, ..self.table.columns() };
         let path = self.table.table.display();
-        let read = mnar_data::read_predictions(&self.table.table, &columns)?;
+        let read = mnar_data::read_predictions(self.table.source(), &columns)?;
         let position = |class: &String| read.labels.names().iter().position(|name| name == class);
         let order: Vec<usize> = labels
             .names()
@@ -105,7 +106,13 @@ impl EvaluateArgs {
 
     fn decisions(&self, column: &str, labels: &Labels) -> Result<Vec<Class>> {
         let path = self.table.table.display();
-        let read = mnar_data::read_labels(&self.table.table, column, &self.table.missing)?;
+        let options = ReadOptions {
+            label: Some(column.to_owned()),
+            missing: self.table.missing.clone(),
+            labels_as_they_are: true,
+            ..Default::default()
+        };
+        let (read, _) = mnar_data::read_labels(self.table.source(), &options)?;
         let decided = |i: usize| -> Result<Class> {
             let Some(class) = read.get(i) else {
                 bail!("{path}: row {}: the column `{column}` is empty; every row needs a decision", i + 1);

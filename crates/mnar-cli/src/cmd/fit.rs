@@ -1,27 +1,30 @@
 //! `mnar fit`: from a file to a model corrected for label-selection bias.
 
-use crate::args::{FitArgs, Format};
+use crate::args::{FitArgs, Format, formulas, source};
+use crate::environment::checkpoint_every;
 use crate::interrupt::Stop;
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed, output};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use mnar_data::TextTable;
 use mnar_report::Report;
 use mnar_run::{FitOptions, FitRequest, fit};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
     let options = match &args.settings {
         Some(path) => args.options.or(FitOptions::read(path)?)?,
         None => args.options,
     };
+    let held = TextTable::hold(&args.data, args.memory.most())?;
     let folder = args.out.unwrap_or_else(|| default_folder(&args.data));
     let request = FitRequest {
         options,
         resume: args.resume,
         origin: typed.origin(&args.data),
-        checkpoint_every: checkpoint_every()?,
-        ..FitRequest::new(args.data.as_path(), &folder)
+        checkpoint_every: checkpoint_every()?.unwrap_or(FitRequest::CHECKPOINT_EVERY),
+        formulas: formulas(args.keep_formulas),
+        ..FitRequest::new(source(&args.data, held.as_ref(), args.memory.most()), &folder)
     };
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.quiet, stop.flag());
@@ -30,8 +33,8 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
     let report = match report {
         Err(error) if error.is_cancelled() => {
             if folder.is_dir() {
-                eprintln!("stopped; everything done so far is in {}.", folder.display());
-                eprintln!("Go on with the same command and --resume.");
+                output::complain(&format!("stopped; everything done so far is in {}.", folder.display()));
+                output::complain("Go on with the same command and --resume.");
             }
             return Ok(Outcome::Interrupted(stop.code()));
         }
@@ -42,18 +45,6 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
         Format::Text => output::print(&format!("{}{}", report.to_text(), trailer(&report, &folder)))?,
     }
     Ok(Outcome::Done)
-}
-
-/// The longest time between two checkpoints; tests that kill a run shorten it.
-fn checkpoint_every() -> Result<Duration> {
-    const VARIABLE: &str = "MNAR_CHECKPOINT_SECONDS";
-    match std::env::var(VARIABLE) {
-        Err(_) => Ok(FitRequest::CHECKPOINT_EVERY),
-        Ok(text) => {
-            let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            seconds.with_context(|| format!("{VARIABLE} is `{text}`, but must be a number of seconds, at least 0"))
-        }
-    }
 }
 
 fn trailer(report: &Report, folder: &Path) -> String {

@@ -1,12 +1,13 @@
 //! `mnar inspect`: how a file is read, and how often rows are labelled along each column.
 
 use crate::Outcome;
-use crate::args::{Format, InspectArgs};
+use crate::args::{Format, InspectArgs, source};
 use crate::hint::{flag, quoted};
 use crate::inspection::to_text;
 use crate::output::{self, Versioned};
 use anyhow::Result;
 use mnar::Remedy;
+use mnar_data::TextTable;
 use mnar_run::{Inspection, inspect};
 use serde::Serialize;
 
@@ -19,7 +20,8 @@ struct WithNext<'a> {
 }
 
 pub(crate) fn run(args: &InspectArgs) -> Result<Outcome> {
-    let found = inspect(args.data.as_path(), &args.read_options())?;
+    let held = TextTable::hold(&args.data, args.memory.most())?;
+    let found = inspect(source(&args.data, held.as_ref(), args.memory.most()), &args.read_options())?;
     let next = next(args, &found);
     match args.format {
         Format::Json => output::print_json(&Versioned::new(WithNext { found: &found, next: &next }))?,

@@ -1,9 +1,9 @@
 //! `mnar predict`: class probabilities of new rows.
 
-use crate::Outcome;
-use crate::args::{PredictArgs, SplitName};
+use crate::args::{PredictArgs, SplitName, formulas, source};
+use crate::{Outcome, output};
 use anyhow::Result;
-use mnar_data::Split;
+use mnar_data::{Split, TextTable};
 use mnar_run::{PredictOptions, SetOptions, predict};
 
 pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
@@ -15,8 +15,10 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
     };
     let sets = args.sets.map(|level| SetOptions { level, kind: args.set_kind });
     let options = PredictOptions { id: args.id, split, baseline: args.baseline, sets, shares: args.shares };
-    let predictions = predict(&args.run, args.data.as_path(), &options)?;
-    predictions.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
-    predictions.write(&args.output)?;
+    let held = TextTable::hold(&args.data, args.memory.most())?;
+    let data = source(&args.data, held.as_ref(), args.memory.most());
+    let predictions = predict(&args.run, data, &options)?;
+    predictions.warnings().iter().for_each(|warning| output::complain(&format!("warning: {warning}")));
+    predictions.write_with(&args.output, formulas(args.keep_formulas))?;
     Ok(Outcome::Done)
 }

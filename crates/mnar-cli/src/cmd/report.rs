@@ -9,7 +9,7 @@ use mnar_run::{SavedReport, write_page};
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome> {
     let SavedReport { report, changed } = SavedReport::read(&args.run)?;
     for file in changed {
-        eprintln!("note: {} is not as the run wrote it", args.run.join(file).display());
+        output::complain(&format!("note: {} is not as the run wrote it", args.run.join(file).display()));
     }
     let html = report.to_html()?;
     let page = match &args.output {

@@ -1,16 +1,15 @@
 //! `mnar simulate`: hides labels by a known mechanism.
 
 use crate::Outcome;
-use crate::args::{Format, SimulateArgs};
+use crate::args::{Format, SimulateArgs, source};
 use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar::covariates::CovariateValues;
-use mnar_data::{Note, ReadOptions, Source, TextTable};
+use mnar_data::{Note, ReadOptions, Source};
 use mnar_report::number;
 use mnar_run::PerClass;
 use serde::Serialize;
-use std::path::Path;
 
 #[derive(Serialize)]
 struct SimulateOutput {
@@ -30,9 +29,9 @@ struct SimulateOutput {
 }
 
 pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
-    // Standard input can be read once, and the table is read several times.
-    let stdin = if args.table == Path::new("-") { Some(TextTable::stdin()?) } else { None };
-    let source = stdin.as_ref().map_or(Source::Path(&args.table), Source::Text);
+    // A table that can be read only once is held, because it is read several times.
+    let held = mnar_data::TextTable::hold(&args.table, args.memory.most())?;
+    let source = source(&args.table, held.as_ref(), args.memory.most());
     let options = ReadOptions {
         label: Some(args.label.clone()),
         missing: args.missing.clone(),

@@ -22,6 +22,7 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
         }
         _ => {}
     }
+    args.table.hold()?;
     let Input::Table(table) = Input::read(&args.table, None, Loading::Load)? else {
         bail!("the test needs the table in memory");
     };

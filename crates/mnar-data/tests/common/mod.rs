@@ -1,7 +1,10 @@
 //! What tests of reading share; each test file is a program of its own and uses some of it.
 #![allow(clippy::unwrap_used, dead_code)]
 
+pub(crate) mod mutate;
 pub(crate) mod parquet;
+pub(crate) mod seeds;
+pub(crate) mod workbook;
 
 use mnar_data::{ColumnValues, Dataset, FeatureTable, Inputs, ReadOptions, read_dataset};
 use std::path::{Path, PathBuf};

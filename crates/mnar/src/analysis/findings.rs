@@ -259,6 +259,7 @@ impl EstimateSettings {
     pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<Findings, Error> {
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
         let recipe = Recipe::new(self, raw.kind())?;
+        self.check_draws(labels.n_classes())?;
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let found = self.search(&recipe, evidence, progress)?;

@@ -126,12 +126,7 @@ pub struct TestFindings {
 impl TestSettings {
     /// Tests whether the labels are informative, and decides.
     pub fn decide(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestDecision, Error> {
-        if !(self.level > 0.0 && self.level < 1.0) {
-            return Err(out_of_range("the level", self.level, "between 0 and 1"));
-        }
-        if self.permutations == 0 {
-            return Err(out_of_range("the number of permutations", self.permutations, "at least 1"));
-        }
+        self.check_ranges()?;
         let sample = Sample::new(&evidence.posteriors, evidence.labels)?;
         Tally::of(&sample)?;
         let result = self.result(evidence, &sample, progress)?;
@@ -246,8 +241,4 @@ fn standardised_logits(posteriors: &Posteriors) -> Result<Array2<f64>, Error> {
         row.mapv_inplace(|value| value - mean);
     }
     Ok(Standardise::learn(logits.view())?.apply(logits.view()))
-}
-
-fn out_of_range(name: &'static str, value: impl ToString, range: &'static str) -> Error {
-    Error::OutOfRange { name, value: value.to_string(), range }
 }

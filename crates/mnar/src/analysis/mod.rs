@@ -32,6 +32,7 @@ mod informative;
 mod intervals;
 mod labelling;
 mod positive;
+mod ranges;
 mod recipe;
 mod reestimate;
 mod search;

@@ -215,6 +215,7 @@ pub(super) enum Chosen {
 impl Recipe {
     /// The estimator for posteriors of this kind; what would be inconsistent is refused.
     pub(super) fn new(settings: &EstimateSettings, kind: PosteriorKind) -> Result<Self, Error> {
+        settings.check_ranges()?;
         let estimator = choose(settings, kind)?;
         let label_shift = estimator == Chosen::LabelShift;
         let weight = settings.prior_weight;
