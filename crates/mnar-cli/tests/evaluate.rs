@@ -86,7 +86,7 @@ fn metrics_of_models_and_decisions_side_by_side() {
     assert!(
         text.lines()
             .filter(|line| !line.starts_with("warning") && !line.starts_with("caution"))
-            .all(|line| { line.chars().count() <= 90 })
+            .all(|line| { line.chars().count() <= 80 })
     );
 }
 

@@ -167,7 +167,7 @@ fn about(found: &Evaluation) -> String {
     };
     let intervals = match found.interval.replicates {
         0 => "none".to_owned(),
-        n => format!("bootstrap of rows, calibration and mechanism, {n} replicates, the models as given"),
+        n => format!("bootstrap of rows and mechanism, {n} replicates"),
     };
     format!(
         "  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  mechanism    {}\n  estimate     {}\n  intervals    {intervals}; seed {}\n",
@@ -176,9 +176,9 @@ fn about(found: &Evaluation) -> String {
         found.effective_sample_size,
         printable(&mechanism),
         if found.augmented {
-            "labelled rows weighted by 1/phi, unlabelled rows by their expected labels"
+            "labelled rows by 1/phi, unlabelled rows by their expected labels"
         } else {
-            "labelled rows weighted by 1/phi"
+            "labelled rows by 1/phi, unlabelled rows left out"
         },
         found.seed
     )

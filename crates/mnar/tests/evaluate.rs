@@ -152,8 +152,8 @@ fn the_augmented_estimate_is_its_definition() {
 fn verification_by_the_test_alone_is_begg_and_greenes() {
     // A test on 400 patients; 80% of the positive and 10% of the negative ones are verified.
     let positive = |i: usize| i % 5 < 2;
-    let verified = |i: usize| if positive(i) { i % 10 != 0 } else { i % 12 == 2 || i % 24 == 4 };
-    let sick = |i: usize| if positive(i) { i % 3 != 0 } else { i % 7 == 4 };
+    let verified = |i: usize| if positive(i) { !i.is_multiple_of(10) } else { i % 12 == 2 || i % 24 == 4 };
+    let sick = |i: usize| if positive(i) { !i.is_multiple_of(3) } else { i % 7 == 4 };
     let n = 400;
     let y = (0..n).map(|i| verified(i).then(|| Class::from(usize::from(sick(i))))).collect();
     let labels = Labels::new(y, vec!["well".into(), "sick".into()]).unwrap();

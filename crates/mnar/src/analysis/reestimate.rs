@@ -1,16 +1,19 @@
 //! The mechanism under other row weights: what a bootstrap of anything that rests on the mechanism repeats.
 
-use super::recipe::Recipe;
+use super::recipe::{Chosen, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::covariates::Design;
 use crate::error::Error;
 use crate::estimate::PhiEstimate;
 use crate::evaluate::ExpectedLabels;
 use crate::labels::Labels;
-use crate::mechanism::ClassAndColumns;
+use crate::mechanism::{ClassAndColumns, Mechanism, orthogonal_mechanism};
 use crate::posteriors::Posteriors;
 use crate::rows::Sample;
 use crate::sums::Tally;
+
+/// Rows times squared classes up to which there is a second opinion.
+const LARGEST: usize = 20_000_000;
 
 /// Calibrates and estimates again, with a mechanism by class and, if there are some, by columns.
 pub(crate) struct Reestimate<'a> {
@@ -43,6 +46,33 @@ impl<'a> Reestimate<'a> {
             }
         };
         Ok(Self { recipe, posteriors, labels: evidence.labels, design })
+    }
+
+    /// The labels that are expected if the mechanism solves equations that need not believe the probabilities. `None` where the
+    /// mechanism is not estimated from labelled posteriors, or the table is large.
+    pub(crate) fn second_opinion(&self) -> Result<Option<ExpectedLabels<'a>>, Error> {
+        let numbers = self.labels.len().saturating_mul(self.labels.n_classes().pow(2));
+        if *self.recipe.chosen() != Chosen::LabelShift || numbers > LARGEST {
+            return Ok(None);
+        }
+        let sample = Sample::new(self.posteriors, self.labels)?;
+        let calibrated = match self.recipe.calibration() {
+            None => None,
+            Some(calibration) => Some(calibration.fit(&sample)?.apply(self.posteriors)?),
+        };
+        let used = calibrated.as_ref().unwrap_or(self.posteriors);
+        let sample = Sample::new(used, self.labels)?;
+        let (terms, columns): (&[Vec<f64>], Vec<&[f64]>) = match &self.design {
+            None => (&[], Vec::new()),
+            Some(design) => (design.columns(), design.columns().iter().map(Vec::as_slice).collect()),
+        };
+        let sample = sample.given(&columns)?;
+        let start = match &self.design {
+            None => Mechanism::of_classes(&self.recipe.estimate(&sample)?.phi),
+            Some(design) => ClassAndColumns::default().estimate(&sample, design.len())?.mechanism,
+        };
+        let mechanism = orthogonal_mechanism(&sample, &start);
+        ExpectedLabels::by_columns(used, self.labels, &mechanism, terms).map(Some)
     }
 
     /// The mechanism under row weights. `known` replaces a mechanism by class that is known beforehand.

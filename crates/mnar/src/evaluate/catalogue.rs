@@ -1,7 +1,7 @@
 //! Which metrics there are, and how all of them are computed for a model and a set of rows.
 
 use super::decisions::{Confusion, Decided, mean_defined};
-use super::expected::Counted;
+use super::expected::{Counted, ExpectedLabels};
 use super::intervals::{Scale, Support};
 use super::probabilities::{MOST_SLOPE_CLASSES, Prepared};
 use super::ranking::Order;
@@ -192,6 +192,54 @@ impl<'a> Prepped<'a> {
             (_, None) => f64::NAN,
         });
         Sheet { values: values.collect(), confusion, theta }
+    }
+}
+
+impl Prepped<'_> {
+    /// The variance of every metric that the labelled rows at hand are too few to show.
+    pub(super) fn unseen_variances(
+        &self,
+        keys: &[Key],
+        expected: &ExpectedLabels<'_>,
+        counted: &Counted<'_>,
+        rows: &[u32],
+        orders: &[Order],
+    ) -> Vec<f64> {
+        let mass: f64 = rows.iter().map(|&row| counted.mass(row as usize)).sum();
+        let mut other = vec![0.0; counted.t.n_classes()];
+        let right = |i: usize, g: &mut [f64]| {
+            g.fill(0.0);
+            g[self.decisions[i] as usize] = 1.0 / mass;
+        };
+        let areas: Vec<Vec<[f64; 2]>> =
+            orders.iter().enumerate().map(|(k, order)| order.influences(&counted.column(k))).collect();
+        let of_area = |class: usize, i: usize, g: &mut [f64], part: f64| {
+            let [positive, negative] = areas[class][i];
+            for (k, g) in g.iter_mut().enumerate() {
+                *g += part * if k == class { positive } else { negative };
+            }
+        };
+        keys.iter()
+            .map(|key| match (key.name, key.class, &self.probabilities) {
+                (MetricName::Accuracy, ..) => expected.unseen_variance(rows, right),
+                (MetricName::LogLoss, _, Some(p)) => {
+                    expected.unseen_variance(rows, |i, g| p.losses_of(i, g, &mut other)) / (mass * mass)
+                }
+                (MetricName::Brier, _, Some(p)) => {
+                    expected.unseen_variance(rows, |i, g| p.losses_of(i, &mut other, g)) / (mass * mass)
+                }
+                (MetricName::Auc, Some(class), Some(_)) => expected.unseen_variance(rows, |i, g| {
+                    g.fill(0.0);
+                    of_area(class, i, g, 1.0);
+                }),
+                (MetricName::Auc, None, Some(_)) => expected.unseen_variance(rows, |i, g| {
+                    g.fill(0.0);
+                    (0..areas.len()).for_each(|class| of_area(class, i, g, 1.0 / areas.len() as f64));
+                }),
+                _ => 0.0,
+            })
+            .map(|variance| if variance.is_finite() { variance } else { 0.0 })
+            .collect()
     }
 }
 

@@ -36,6 +36,11 @@ pub struct ExpectedLabels<'a> {
     t: Posteriors,
     /// o_i of the labelled rows.
     odds: Vec<f64>,
+    /// The odds of being unlabelled, of every class and, times these, of every row.
+    class_odds: Vec<f64>,
+    row_factor: Option<Vec<f64>>,
+    /// P(unlabelled | x) of every row.
+    unlabelled: Vec<f64>,
     augmented: bool,
 }
 
@@ -79,7 +84,21 @@ impl<'a> ExpectedLabels<'a> {
             PosteriorKind::Labelled => class_odds.to_vec(),
             PosteriorKind::Population => class_odds.iter().map(|odds| odds / (1.0 + odds)).collect(),
         };
-        Ok(Self { labels, t: tilted(posteriors, &tilt)?, odds, augmented: true })
+        let (t, total) = tilted(posteriors, &tilt)?;
+        let unlabelled = match posteriors.kind() {
+            // Σ s o = P(unlabelled | x)/P(labelled | x).
+            PosteriorKind::Labelled => total
+                .iter()
+                .enumerate()
+                .map(|(i, total)| {
+                    let odds = total * row_factor.map_or(1.0, |of| of[i]);
+                    odds / (1.0 + odds)
+                })
+                .collect(),
+            PosteriorKind::Population => total,
+        };
+        let (class_odds, row_factor) = (class_odds.to_vec(), row_factor.map(<[f64]>::to_vec));
+        Ok(Self { labels, t, odds, class_odds, row_factor, unlabelled, augmented: true })
     }
 
     /// The same by weighting alone, as Horvitz and Thompson do: a labelled row counts 1/φ times, an unlabelled row not at all.
@@ -104,6 +123,31 @@ impl<'a> ExpectedLabels<'a> {
         Counted { labels: self.labels, t: &self.t, base, share }
     }
 
+    /// How much larger the variance of Σ_i Σ_k a_ik g_ik, given x, is expected to be than the labelled rows at hand show; 0 if
+    /// it is not. They show Σ_L o² (g_y − Σ_j t_j g_j)², of which a few rows that are rarely labelled can be most, and which is
+    /// too small in the samples that lack them. It is expected to be the sum over all rows of P(unlabelled | x) Σ_k t_k o_k (g_k −
+    /// Σ_j t_j g_j)². `g` fills in a row's values.
+    pub(super) fn unseen_variance(&self, rows: &[u32], mut g: impl FnMut(usize, &mut [f64])) -> f64 {
+        if !self.augmented {
+            return 0.0;
+        }
+        let k = self.class_odds.len();
+        let (mut seen, mut expected, mut values) = (0.0, 0.0, vec![0.0; k]);
+        for &row in rows {
+            let i = row as usize;
+            g(i, &mut values);
+            let mean: f64 = (0..k).map(|j| self.t.column(j)[i] * values[j]).sum();
+            let factor = self.row_factor.as_ref().map_or(1.0, |of| of[i]);
+            let spread: f64 =
+                (0..k).map(|j| self.t.column(j)[i] * self.class_odds[j] * (values[j] - mean).powi(2)).sum();
+            expected += self.unlabelled[i] * factor * spread;
+            if let Some(class) = self.labels.get(i) {
+                seen += (self.odds[i] * (values[class.index()] - mean)).powi(2);
+            }
+        }
+        (expected - seen).max(0.0)
+    }
+
     /// The labelled rows as they are.
     pub fn naive(&self) -> Counted<'_> {
         let base = self.labels.as_slice().iter().map(|label| f64::from(u8::from(label.is_some()))).collect();
@@ -117,8 +161,8 @@ impl<'a> ExpectedLabels<'a> {
     }
 }
 
-/// t_ik ∝ p_ik tilt_k; as it is where every class that a row may be has a tilt of 0.
-fn tilted(posteriors: &Posteriors, tilt: &[f64]) -> Result<Posteriors, Error> {
+/// t_ik ∝ p_ik tilt_k, as it is where every class that a row may be has a tilt of 0; and what it was divided by.
+fn tilted(posteriors: &Posteriors, tilt: &[f64]) -> Result<(Posteriors, Vec<f64>), Error> {
     let (n, k) = (posteriors.len(), posteriors.n_classes());
     let mut total = vec![0.0; n];
     for j in 0..k {
@@ -130,7 +174,7 @@ fn tilted(posteriors: &Posteriors, tilt: &[f64]) -> Result<Posteriors, Error> {
             *t = if total > 0.0 { p * tilt[j] / total } else { p };
         }
     }
-    Posteriors::new(t, posteriors.kind())
+    Ok((Posteriors::new(t, posteriors.kind())?, total))
 }
 
 /// How much every row counts for every class.

@@ -27,6 +27,9 @@ pub(super) struct Support {
 /// missed, no replicate misses one.
 const FEW: f64 = 5.0;
 
+/// Wilson's interval is taken for at least so many rows, and then contains the symmetric one.
+const FEWEST_ROWS: f64 = 10.0;
+
 /// Up to so many products are summed for the degrees of freedom of all intervals; larger tables have plenty of them.
 const AFFORDABLE: usize = 1_000_000_000;
 /// Fewer degrees of freedom than this say nothing anymore.
@@ -72,19 +75,21 @@ impl<'a> Influences<'a> {
     }
 }
 
-/// The interval around `estimate`, from replicates of which those that are undefined are left out.
+/// The interval around `estimate`, from replicates of which those that are undefined are left out, and a variance that they do
+/// not show.
 pub(super) fn interval(
     estimate: f64,
     replicates: &[f64],
     scale: Scale,
     support: Support,
+    unseen: f64,
     influences: &Influences<'_>,
 ) -> Option<(f64, f64)> {
     let defined: Vec<f64> = replicates.iter().copied().filter(|value| value.is_finite()).collect();
     if !estimate.is_finite() || defined.len() < 2 || defined.len() * 2 < replicates.len() {
         return None;
     }
-    let sd = mean_and_sd(&defined).1;
+    let sd = (mean_and_sd(&defined).1.powi(2) + unseen).sqrt();
     let t = t_quantile(CONFIDENCE, influences.freedom(&defined) as usize);
     let interval = match scale {
         Scale::Share => wilson(estimate, sd, t, support),
@@ -105,7 +110,7 @@ pub(super) fn difference(
     bounded: bool,
     influences: &Influences<'_>,
 ) -> Option<(f64, f64)> {
-    let (low, high) = interval(estimate, replicates, Scale::Free, Support::default(), influences)?;
+    let (low, high) = interval(estimate, replicates, Scale::Free, Support::default(), 0.0, influences)?;
     Some(if bounded { (low.max(-1.0), high.min(1.0)) } else { (low, high) })
 }
 
@@ -119,13 +124,17 @@ fn wilson(p: f64, sd: f64, t: f64, support: Support) -> (f64, f64) {
         spread if spread.is_nan() || few => spread.min(support.of.max(1.0)),
         spread => spread,
     };
+    // Weights of both signs can spread more than any share of a few rows; below ten rows Wilson's ends run off to the other bound.
+    let fewest = support.of.clamp(1.0, FEWEST_ROWS);
+    let beside = if n < fewest { t * sd } else { 0.0 };
+    let n = n.max(fewest);
     if n.is_infinite() {
         return (p, p);
     }
     let z = t * t / n;
     let centre = (p + z / 2.0) / (1.0 + z);
     let half = (z * p * (1.0 - p) + z * z / 4.0).sqrt() / (1.0 + z);
-    ((centre - half).max(0.0), (centre + half).min(1.0))
+    ((centre - half).min(p - beside).max(0.0), (centre + half).max(p + beside).min(1.0))
 }
 
 #[cfg(test)]
@@ -137,7 +146,7 @@ mod tests {
         let replicates: Vec<f64> = (0..100).map(|i| 0.98 + 0.0004 * f64::from(i)).collect();
         let enough = Support { hits: 980.0, of: 1000.0 };
         let interval = |estimate: f64, replicates: &[f64], scale: Scale, support: Support| {
-            super::interval(estimate, replicates, scale, support, &Influences { weights: Vec::new() })
+            super::interval(estimate, replicates, scale, support, 0.0, &Influences { weights: Vec::new() })
         };
         let (low, high) = interval(0.999, &replicates, Scale::Share, enough).unwrap();
         assert!(low < 0.999 && 0.999 < high && high <= 1.0 && low > 0.9, "{low} {high}");

@@ -49,6 +49,15 @@ impl<'a> Prepared<'a> {
         self.log.column(k).to_slice().unwrap_or(&[])
     }
 
+    /// The log-loss and the Brier score of row `i` for every class.
+    pub(super) fn losses_of(&self, i: usize, log_loss: &mut [f64], brier: &mut [f64]) {
+        let scale = if self.p.n_classes() == 2 { 0.5 } else { 1.0 };
+        for k in 0..self.p.n_classes() {
+            log_loss[k] = -self.log(k)[i];
+            brier[k] = scale * (1.0 + self.squares[i] - 2.0 * self.p.column(k)[i]);
+        }
+    }
+
     pub(super) fn losses(&self, counted: &Counted<'_>, decisions: &[u32], rows: &[u32]) -> Losses {
         let (mut mass, mut log_loss, mut brier) = (0.0, 0.0, 0.0);
         let mut gap = [0.0; BINS];

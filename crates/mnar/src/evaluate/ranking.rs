@@ -52,6 +52,30 @@ impl Order {
         (pairs / (above * below), precision / above)
     }
 
+    /// What a row adds to the area under the ROC curve if it counts once more as a positive, and as a negative: (pos, neg) by
+    /// the position of the row.
+    pub(super) fn influences(&self, counted: &[[f64; 2]]) -> Vec<[f64; 2]> {
+        let mut groups = Vec::new();
+        self.walk(counted, |positive, negative| groups.push((positive, negative)));
+        let positives: f64 = groups.iter().map(|group| group.0).sum();
+        let negatives: f64 = groups.iter().map(|group| group.1).sum();
+        let area = self.areas(counted).0;
+        let mut influences = vec![[0.0; 2]; counted.len()];
+        let (mut at, mut above, mut passed) = (0, 0.0, 0.0);
+        for (i, &row) in self.rows.iter().enumerate() {
+            if i > 0 && !self.tied[i] {
+                above += groups[at].0;
+                passed += groups[at].1;
+                at += 1;
+            }
+            let (positive, negative) = groups[at];
+            let beaten = (negatives - passed - negative / 2.0) / negatives;
+            let beaten_by = (above + positive / 2.0) / positives;
+            influences[row as usize] = [(beaten - area) / positives, (beaten_by - area) / negatives];
+        }
+        influences
+    }
+
     /// Points of the ROC curve, (false positive rate, true positive rate), at most so many.
     pub(super) fn roc(&self, counted: &[[f64; 2]], most: usize) -> Vec<(f64, f64)> {
         let mut all = vec![(0.0, 0.0)];
@@ -81,6 +105,16 @@ mod tests {
         assert_eq!(auc, 3.5 / 4.0);
         assert_eq!(ap, 0.5 * 1.0 + 0.5 * (2.0 / 3.0));
         assert_eq!(Order::new(&[0.3; 4], &[0, 1, 2, 3]).areas(&counted).0, 0.5);
+        // A row that counts a little more.
+        let influences = order.influences(&counted);
+        for (row, [positive, negative]) in influences.iter().enumerate() {
+            for (class, influence) in [(1.0, positive), (0.0, negative)] {
+                let mut more = counted;
+                more[row] = [counted[row][0] + 1e-6 * class, counted[row][1] + 1e-6];
+                let slope = (order.areas(&more).0 - auc) / 1e-6;
+                assert!((slope - influence).abs() < 1e-5, "{row} {class}: {slope} {influence}");
+            }
+        }
         assert_eq!(order.roc(&counted, 100), [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]);
     }
 }

@@ -79,6 +79,15 @@ impl<'a> Source<'a> {
     }
 }
 
+impl<'a> Source<'a> {
+    fn second_opinion(&self) -> Result<Option<ExpectedLabels<'a>>, Error> {
+        match &self.reestimate {
+            Some(reestimate) if self.settings.augmented => reestimate.second_opinion(),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl EvaluateSettings {
     /// Evaluates models on the rows of the evidence, whose posteriors identify the mechanism. The first model is the one that
     /// others are compared with.
@@ -128,8 +137,18 @@ impl EvaluateSettings {
         let known = labels.n_labelled() <= MOST_INFLUENCES;
         let influences = Influences::new(draws.iter().filter(|_| known).map(|draw| draw.weights.as_slice()), numbers);
 
+        let mut unseen = if draws.is_empty() { Vec::new() } else { table.unseen(&expected) };
+        if let (false, Some(second)) = (draws.is_empty(), source.second_opinion()?) {
+            let other = table.sheets(&|population| second.of(population, None), Some(&corrected));
+            let pairs = corrected.iter().zip(&other).flat_map(|(one, two)| one.values.iter().zip(&two.values));
+            for (unseen, (one, two)) in unseen.iter_mut().zip(pairs) {
+                // What follows if the probabilities are off. Undefined metrics say nothing.
+                let off = (one.clamp(-1e3, 1e3) - two.clamp(-1e3, 1e3)).powi(2);
+                *unseen += if off.is_finite() { off } else { 0.0 };
+            }
+        }
         let mut warnings = findings.warnings.clone();
-        let (metrics, outside) = table.metrics(labels.names(), &naive, &corrected, &replicates, &influences);
+        let (metrics, outside) = table.metrics(labels.names(), &naive, &corrected, &unseen, &replicates, &influences);
         warnings.extend(outside);
         if count == 0 {
             warnings.push("there are no intervals; ask for replicates to have some".to_owned());
@@ -280,12 +299,24 @@ impl<'a> Layout<'a> {
             .collect()
     }
 
+    /// The variance of every metric that the labelled rows at hand are too few to show.
+    fn unseen(&self, expected: &ExpectedLabels<'_>) -> Vec<f64> {
+        let places = self.places();
+        let all = places.iter().flat_map(|place| {
+            let counted = expected.of(place.population, None);
+            let (model, cell) = (&self.models[place.model], place.cell);
+            model.unseen_variances(&self.keys(place.model), expected, &counted, &cell.rows, &cell.orders[place.model])
+        });
+        all.collect()
+    }
+
     /// The metrics, and a warning where estimates had to be moved into 0..1.
     fn metrics(
         &self,
         classes: &[String],
         naive: &[Sheet],
         corrected: &[Sheet],
+        unseen: &[f64],
         replicates: &dyn Fn(usize) -> Vec<f64>,
         influences: &Influences<'_>,
     ) -> (Vec<Metric>, Option<String>) {
@@ -298,6 +329,7 @@ impl<'a> Layout<'a> {
                 // Rounding is not worth a warning.
                 outside += usize::from((raw - inside).abs() > 1e-9);
                 let support = naive[sheet].support(key, self.classes);
+                let unseen = unseen.get(at).copied().unwrap_or(0.0);
                 metrics.push(Metric {
                     name: key.name,
                     class: key.class.map(|class| classes[class].clone()),
@@ -306,7 +338,7 @@ impl<'a> Layout<'a> {
                     population: place.population,
                     naive: defined(naive[sheet].values[j]),
                     corrected: defined(inside),
-                    ci95: interval(inside, &replicates(at), scale, support, influences),
+                    ci95: interval(inside, &replicates(at), scale, support, unseen, influences),
                 });
                 at += 1;
             }

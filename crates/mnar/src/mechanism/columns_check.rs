@@ -201,6 +201,13 @@ impl Orthogonal<'_> {
     }
 }
 
+/// The mechanism that solves the orthogonal equations, from a start near it. The columns of the sample are its terms.
+pub(crate) fn orthogonal_mechanism(sample: &Sample<'_>, start: &Mechanism) -> Mechanism {
+    let (k, d) = (start.classes.len(), start.terms.len());
+    let (theta, _) = Orthogonal { sample: *sample, k, d }.solve(start);
+    Mechanism::from_parameters(&theta, k)
+}
+
 /// A class-only mechanism by the orthogonal equations, with standard errors that hold whatever the classifier.
 #[derive(Clone, Debug)]
 pub(crate) struct OrthogonalEstimate {

@@ -12,7 +12,7 @@ mod columns_check;
 mod sums;
 
 pub use columns_check::{Direction, Reference, Scores, orthogonal_check};
-pub(crate) use columns_check::{orthogonal_estimate, projected_scores};
+pub(crate) use columns_check::{orthogonal_estimate, orthogonal_mechanism, projected_scores};
 
 use crate::error::Error;
 use crate::estimate::{Covariance, PhiEstimate, Stop, at_one};
