@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
-use mnar::{Covariates, Labels, Posteriors, Progress, RareClass, Rows as _};
+use mnar::{Covariates, Labels, Posteriors, Progress, RareClass};
 use mnar_data::{
     Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, read_dataset,
 };
