@@ -45,6 +45,16 @@ pub(crate) fn labels(codes: &[i64], names: Vec<String>) -> Result<Labels, mnar::
     Labels::new(codes.iter().map(class).collect(), names)
 }
 
+/// The same, even if no label is missing.
+pub(crate) fn labels_even_complete(codes: &[i64], names: Vec<String>) -> Result<Labels, mnar::Error> {
+    match codes.iter().all(|code| *code >= 0) && names.len() > 1 {
+        true => {
+            Labels::allow_degenerate(codes.iter().map(|&code| u32::try_from(code).ok().map(Class)).collect(), names)
+        }
+        false => labels(codes, names),
+    }
+}
+
 /// Folds as given, or none.
 pub(crate) fn plan(folds: Option<&[i64]>, n: usize) -> FoldPlan {
     match folds {

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod errors;
+mod evaluate;
 mod interrupt;
 mod mechanism;
 mod run;
@@ -22,6 +23,8 @@ fn select_kernels(py: Python<'_>) -> PyResult<()> {
 /// The native half of mnar.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::evaluate::evaluate;
     #[pymodule_export]
     use crate::mechanism::{estimate, page, reweigh, risk_weights, test};
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! The estimate, the test, and what follows from them.
 
-use crate::arrays::{Probabilities, View, labels, plan, slice, word};
+use crate::arrays::{Probabilities, View, labels, labels_even_complete, plan, slice, word};
 use crate::errors::{Kind, exception, of_run, of_statistics};
 use crate::interrupt::interruptible;
 use mnar::analysis::{Audit, EstimateSettings, Evidence, TestSettings};
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// Settings from JSON.
-fn settings<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
+pub(crate) fn settings<T: DeserializeOwned>(py: Python<'_>, text: &str) -> PyResult<T> {
     serde_json::from_str(text)
         .map_err(|error| exception(py, Kind::Settings, format!("the settings cannot be read: {error}")))
 }
@@ -53,7 +53,7 @@ impl Values {
 }
 
 impl Table<'_> {
-    fn rows(&self, py: Python<'_>) -> PyResult<Rows<'_>> {
+    pub(crate) fn rows(&self, py: Python<'_>) -> PyResult<Rows<'_>> {
         let folds = self.3.as_ref().map(|folds| slice(py, "the folds", folds)).transpose()?;
         Ok(Rows {
             proba: self.0.view(),
@@ -67,7 +67,7 @@ impl Table<'_> {
 }
 
 /// The same as views that another thread may read.
-struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     proba: View<'a>,
     codes: &'a [i64],
     names: Vec<String>,
@@ -77,7 +77,7 @@ struct Rows<'a> {
 }
 
 /// The same, checked.
-struct Checked {
+pub(crate) struct Checked {
     posteriors: Posteriors,
     labels: Labels,
     plan: FoldPlan,
@@ -87,7 +87,20 @@ struct Checked {
 
 impl Rows<'_> {
     fn checked(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
-        let labels = labels(self.codes, self.names)?;
+        self.with_labels(kind, labels)
+    }
+
+    /// The same, even if no label is missing.
+    pub(crate) fn even_complete(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
+        self.with_labels(kind, labels_even_complete)
+    }
+
+    fn with_labels(
+        self,
+        kind: PosteriorKind,
+        read: fn(&[i64], Vec<String>) -> Result<Labels, mnar::Error>,
+    ) -> Result<Checked, mnar::Error> {
+        let labels = read(self.codes, self.names)?;
         let plan = plan(self.folds, labels.len());
         let (labels, audit) = match self.audited {
             None => (labels, None),
@@ -102,7 +115,7 @@ impl Rows<'_> {
 }
 
 impl Checked {
-    fn evidence(&self) -> Result<Evidence<'_>, mnar::Error> {
+    pub(crate) fn evidence(&self) -> Result<Evidence<'_>, mnar::Error> {
         let evidence = Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan);
         let evidence = evidence.with_covariates(&self.covariates)?;
         Ok(evidence.with_audit(&self.audit))
@@ -245,6 +258,6 @@ pub(crate) fn risk_weights<'py>(
     Ok((PyArray1::from_vec(py, ell), PyArray1::from_vec(py, h)))
 }
 
-fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
+pub(crate) fn json(py: Python<'_>, value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| exception(py, Kind::Run, error.to_string()))
 }

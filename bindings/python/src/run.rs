@@ -3,10 +3,12 @@
 use crate::errors::{Kind, exception, keyword, of_run};
 use crate::interrupt::interruptible;
 use crate::tables::{Data, TABLE};
+use mnar::conformal::SetKind;
 use mnar_data::{Column, Split};
-use mnar_run::{FitOptions, FitRequest, PredictOptions, Predictions, RunError};
+use mnar_run::{FitOptions, FitRequest, PerClass, PredictOptions, Predictions, RunError, SetOptions};
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -64,7 +66,8 @@ pub(crate) enum Values<'py> {
 
 /// Predicts with the model of a run: writes a file, or returns the columns.
 #[pyfunction]
-#[pyo3(signature = (folder, data, output, id, split, baseline))]
+#[pyo3(signature = (folder, data, output, id, split, baseline, sets, shares))]
+#[expect(clippy::too_many_arguments, reason = "the arguments of the Python method")]
 pub(crate) fn predict<'py>(
     py: Python<'py>,
     folder: PathBuf,
@@ -73,6 +76,8 @@ pub(crate) fn predict<'py>(
     id: Option<String>,
     split: &str,
     baseline: bool,
+    sets: Option<(f64, String)>,
+    shares: Option<BTreeMap<String, f64>>,
 ) -> PyResult<Option<Vec<(String, Values<'py>)>>> {
     let split = match split {
         "train" => Split::Train,
@@ -85,7 +90,16 @@ pub(crate) fn predict<'py>(
         }
     };
     let data = data.owned(py)?;
-    let options = PredictOptions { id, split, baseline };
+    let sets = match sets {
+        None => None,
+        Some((level, kind)) if kind == "per-class" => Some(SetOptions { level, kind: SetKind::PerClass }),
+        Some((level, kind)) if kind == "marginal" => Some(SetOptions { level, kind: SetKind::Marginal }),
+        Some((_, kind)) => {
+            let message = format!("set_kind={kind:?}, but it must be \"per-class\" or \"marginal\"");
+            return Err(exception(py, Kind::Settings, message));
+        }
+    };
+    let options = PredictOptions { id, split, baseline, sets, shares: shares.map(PerClass::Named) };
     let predicted = interruptible(py, true, move |_| -> Result<Option<Predictions>, RunError> {
         let predictions = mnar_run::predict(&folder, data.source(), &options)?;
         match output {

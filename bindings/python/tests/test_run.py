@@ -93,6 +93,12 @@ def test_a_table(frame, tmp_path):
     predicted = run.predict(frame.drop(columns="tumour"))
     assert len(predicted) == len(frame) and {"predicted", "p_benign", "u_malignant"} <= set(predicted.columns)
     assert run.predict(frame, output=tmp_path / "p.csv") is None
+    with_sets = run.predict(frame, sets=0.9)
+    assert with_sets["set_size"].between(0, 2).all() and set(with_sets["set"]) <= {"", "benign", "malignant", "benign | malignant"}
+    moved = run.predict(frame, shares={"benign": 0.999, "malignant": 0.001})
+    assert (moved["p_benign"] >= predicted["p_benign"] - 1e-12).all()
+    with pytest.raises(mnar.SettingsError, match="set_kind"):
+        run.predict(frame, sets=0.9, set_kind="all")
     assert (tmp_path / "p.csv").exists()
 
 
@@ -135,7 +141,7 @@ def test_polars(frame, tmp_path):
     ],
 )
 def test_wrong_options(frame, tmp_path, options, message):
-    with pytest.raises(mnar.MnarError, match=message):
+    with pytest.raises(mnar.SettingsError, match=message):
         mnar.fit(frame, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
@@ -153,7 +159,7 @@ def test_errors_speak_of_the_table_and_of_keywords(frame, tmp_path):
 
 
 def test_wrong_data(tmp_path):
-    with pytest.raises(mnar.MnarError, match="nowhere.csv"):
+    with pytest.raises(mnar.SettingsError, match="nowhere.csv"):
         mnar.fit(tmp_path / "nowhere.csv", label="y", out=tmp_path / "run")
     with pytest.raises(mnar.InputError, match="pandas or a polars"):
         mnar.fit([1, 2, 3], label="y")

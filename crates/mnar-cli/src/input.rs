@@ -169,6 +169,8 @@ const LOAD_AT_MOST: u64 = 4 << 30;
 pub(crate) enum Loading {
     /// Always load it.
     Load,
+    /// Load it, and take it even if no label is missing.
+    Complete,
     /// Stream it if it is too large to load.
     Auto,
     /// Always stream it.
@@ -189,6 +191,7 @@ impl Input {
             fold: args.fold.clone(),
             kind: args.posterior,
             missing: args.missing.clone(),
+            allow_complete: loading == Loading::Complete,
             ..PredictionColumns::new(&args.label)
         };
         if loading == Loading::Stream {

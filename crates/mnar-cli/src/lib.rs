@@ -44,6 +44,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => (None, cmd::demo::run(args, &typed)),
         Command::Inspect(args) => (None, cmd::inspect::run(&args)),
         Command::Estimate(args) => (Some(args.table.table.clone()), cmd::estimate::run(args, &typed)),
+        Command::Evaluate(args) => (Some(args.table.table.clone()), cmd::evaluate::run(*args)),
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
         Command::Fit(args) => (Some(args.data.clone()), cmd::fit::run(*args, &typed)),
         Command::Predict(args) => (Some(args.data.clone()), cmd::predict::run(args)),

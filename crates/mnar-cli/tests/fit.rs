@@ -447,6 +447,41 @@ fn positive_unlabelled_tables() {
     assert!(right > 0.9, "{right} of {}", known.len());
 }
 
+/// Sets of classes hold for every class, and the probabilities move to another population.
+#[test]
+fn sets_and_another_population() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("t.csv"), clinic(1500, 8)).unwrap();
+    let fit = ["fit", "t.csv", "--label", "diagnosis", "--out", "run"];
+    mnar(path).args(fit).args(QUICK).assert().success();
+    std::fs::write(path.join("new.csv"), clinic(1500, 9)).unwrap();
+    let predict = |more: &[&str]| -> Vec<Vec<String>> {
+        let words = ["predict", "run", "new.csv", "-o", "p.csv"];
+        mnar(path).args(words).args(more).assert().success();
+        let text = std::fs::read_to_string(path.join("p.csv")).unwrap();
+        text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    };
+    let plain = predict(&[]);
+    let sets = predict(&["--sets", "0.9"]);
+    assert_eq!(sets[0][..6], ["predicted", "confidence", "set", "set_size", "p_healthy", "p_sick"]);
+    let truth = clinic(1500, 9);
+    let labels: Vec<&str> = truth.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+    for class in ["healthy", "sick"] {
+        let rows = || sets[1..].iter().zip(&labels).filter(|(_, label)| **label == class);
+        let inside = rows().filter(|(row, _)| row[2].split(" | ").any(|name| name == class)).count();
+        let share = inside as f64 / rows().count() as f64;
+        assert!(share > 0.8, "{class}: {share}");
+    }
+    let moved = predict(&["--shares", "healthy=0.99,sick=0.01"]);
+    for (moved, plain) in moved[1..].iter().zip(&plain[1..]) {
+        let p = |row: &[String]| row[3].parse::<f64>().unwrap();
+        assert!(p(moved) <= p(plain), "{moved:?} {plain:?}");
+    }
+    refused(path, &["predict", "run", "new.csv", "-o", "q.csv", "--sets", "1.5"], "must be between 0 and 1");
+    refused(path, &["predict", "run", "new.csv", "-o", "q.csv", "--shares", "sick=0.5"], "no value for the class");
+}
+
 /// Labels that are all there, or are numbers, or truth values, are labels like others.
 #[test]
 fn labels_of_any_kind() {

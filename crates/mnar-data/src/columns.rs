@@ -23,6 +23,8 @@ pub struct PredictionColumns {
     pub kind: PosteriorKind,
     /// Further values of the label that mean missing, such as `NA`.
     pub missing: Vec<String>,
+    /// Whether a table in which no label is missing is taken too.
+    pub allow_complete: bool,
 }
 
 impl PredictionColumns {
@@ -34,6 +36,7 @@ impl PredictionColumns {
             fold: None,
             kind: PosteriorKind::Labelled,
             missing: Vec::new(),
+            allow_complete: false,
         }
     }
 }

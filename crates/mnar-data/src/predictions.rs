@@ -70,6 +70,8 @@ fn collect(table: Box<dyn Table>, columns: &PredictionColumns, path: &str) -> Re
     let folds = folds.map(|(name, folds)| folds.into_folds(name, path)).transpose()?;
     let posteriors = Posteriors::new(probabilities.into_array(), columns.kind)
         .map_err(|error| DataError::posterior(path, error, &layout.classes))?;
-    let labels = Labels::new(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
+    let complete = columns.allow_complete && layout.classes.len() > 1 && y.iter().all(Option::is_some);
+    let labels = if complete { Labels::allow_degenerate } else { Labels::new };
+    let labels = labels(y, layout.classes).map_err(|cause| DataError::core(path, cause))?;
     Ok(Predictions { labels, posteriors, folds })
 }

@@ -33,6 +33,7 @@
 
 mod check;
 mod error;
+mod evaluation;
 mod figure;
 mod figures;
 mod findings;
@@ -47,6 +48,7 @@ mod v1;
 mod words;
 
 pub use error::ReportError;
+pub use evaluation::evaluate_text;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 pub use findings::{bound_text, estimate_text, test_text};
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};

@@ -1,6 +1,7 @@
 //! Boosted trees beside the network of a table. Some tables are for networks and some for trees; how much each counts is
 //! decided on the labelled rows that the network was not trained on.
 
+use crate::classifiers::EncodedTable;
 use crate::error::RunError;
 use mnar::classify::{BoostedTrees, Fitted as _, FittedTrees, Training};
 use mnar::progress::Progress;
@@ -112,6 +113,11 @@ impl<'a> Table<'a> {
             (Encoding::Table(encoder), Examples::Table(x)) => Some(Self { encoder, x }),
             _ => None,
         }
+    }
+
+    /// The table as numbers, and how it became them.
+    pub(crate) fn encoded(&self) -> EncodedTable<'a> {
+        EncodedTable { encoder: self.encoder, x: self.x.view() }
     }
 
     fn columns(&self) -> Array2<f64> {

@@ -170,16 +170,16 @@ pub(crate) enum SavedClassifier {
 
 impl SavedClassifier {
     /// Checks that a classifier that was read from a file tells two classes apart from rows of this encoder.
-    pub(crate) fn check(&self, encoder: &TableEncoder) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, encoder: &TableEncoder, classes: usize) -> Result<(), &'static str> {
         let fits = match self {
-            Self::Trees(trees) => (trees.n_classes(), trees.n_columns()) == (2, encoder.columns().len()),
+            Self::Trees(trees) => (trees.n_classes(), trees.n_columns()) == (classes, encoder.columns().len()),
             Self::Softmax { weights, intercepts } => {
                 let finite = weights.iter().flatten().chain(intercepts).all(|weight| weight.abs() < 1e100);
-                let two = intercepts.len() == 2 && weights.iter().all(|line| line.len() == 2);
-                finite && two && weights.len() == encoder.width()
+                let of_classes = intercepts.len() == classes && weights.iter().all(|line| line.len() == classes);
+                finite && of_classes && weights.len() == encoder.width()
             }
         };
-        if fits { Ok(()) } else { Err("the classifier does not go with the columns, or with two classes") }
+        if fits { Ok(()) } else { Err("the classifier does not go with the columns, or with the classes") }
     }
 
     /// p(y|x) of every row.

@@ -12,6 +12,7 @@ use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
+use crate::sets::SavedSets;
 use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, TestDecision};
 use mnar::classify::SoftmaxRegression;
 use mnar::covariates::TermEncoder;
@@ -124,14 +125,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         folder: &folder,
         device,
     };
-    let (findings, test, trees) = run.analyse(&recorder)?;
+    let Analysed { findings, test, trees, sets } = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings, trees, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
-    let models = Models { debiased, baseline };
+    let models = Models { debiased, baseline, sets };
     let report = run.write(findings, test, &models, row_names, &request.origin, start)?;
     progress.end();
     Ok(report)
@@ -195,12 +196,20 @@ struct Run<'a> {
     device: Device,
 }
 
-/// What was found, the test, and trees that may count beside the network.
-type Analysed = (Findings, Option<TestDecision>, Option<Candidate>);
+/// What comes of the analysis.
+struct Analysed {
+    findings: Findings,
+    test: Option<TestDecision>,
+    /// Trees that may count beside the network.
+    trees: Option<Candidate>,
+    /// What prediction sets are made from.
+    sets: Option<SavedSets>,
+}
 
 struct Models {
     debiased: Debiased,
     baseline: Option<Trained<Network>>,
+    sets: Option<SavedSets>,
 }
 
 struct Debiased {
@@ -218,7 +227,8 @@ impl Run<'_> {
     fn analyse(&self, progress: &dyn Progress) -> Result<Analysed, RunError> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
-            return Ok((Findings::nothing_missing(labels, seed), None, None));
+            let findings = Findings::nothing_missing(labels, seed);
+            return Ok(Analysed { findings, test: None, trees: None, sets: None });
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -237,13 +247,14 @@ impl Run<'_> {
             }
             _ => None,
         };
+        let mut table_models = None;
         let evidence = match (self.plan.cross_fit_with, table) {
             (_, Some((which, encoder, x))) => {
                 let (softmax, table) = (SoftmaxRegression::default(), EncodedTable { encoder, x: x.view() });
                 models = TableModels::new(which, softmax, table, labels, &folds, seed, progress)?;
                 models.note().into_iter().for_each(|note| progress.warn(note));
                 let (evidence, candidate) = models.cross_fit(labels, &folds, seed, progress)?;
-                trees = candidate;
+                (trees, table_models) = (candidate, Some(&models));
                 evidence.with_covariates(covariates)?
             }
             (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
@@ -268,7 +279,11 @@ impl Run<'_> {
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let findings = self.plan.estimate().run(&evidence, progress)?;
-        Ok((findings, Some(test), trees))
+        let sets = match table_models {
+            Some(models) => Some(SavedSets::new(models, &evidence, &findings, seed, progress)?),
+            None => None,
+        };
+        Ok(Analysed { findings, test: Some(test), trees, sets })
     }
 
     /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
@@ -352,7 +367,7 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline } = models;
+        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline, sets } = models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -371,6 +386,9 @@ impl Run<'_> {
         save_model(&model, &trained.network, &describe(trained.temperature))?;
         if let Some(trees) = trees {
             trees.save(&model)?;
+        }
+        if let Some(sets) = sets {
+            sets.save(&model)?;
         }
         if let Some(baseline) = baseline {
             save_model(&folder.model(BASELINE)?, &baseline.network, &describe(baseline.temperature))?;

@@ -25,7 +25,7 @@ const CHECKPOINTS: &str = "checkpoints";
 /// The folders of the two models, and the files that one holds.
 pub(crate) const MODEL: &str = "model";
 pub(crate) const BASELINE: &str = "baseline";
-const MODEL_FILES: [&str; 4] = ["model.json", "weights.safetensors", "trees.json", "positive.json"];
+const MODEL_FILES: [&str; 5] = ["model.json", "weights.safetensors", "trees.json", "sets.json", "positive.json"];
 
 /// Where everything of a run is kept. While this exists, no other process can write there.
 #[derive(Debug)]

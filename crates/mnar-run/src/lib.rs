@@ -52,6 +52,7 @@ mod predict;
 mod predictions;
 mod recorder;
 mod report;
+mod sets;
 
 pub use budget::Budget;
 pub use classifiers::{EncodedTable, TableClassifier, TableModels};
@@ -71,3 +72,4 @@ pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
 pub use report::{Origin, SavedReport, estimate_report};
+pub use sets::SetOptions;

@@ -24,9 +24,6 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Instant;
 
-/// The file of a model in its folder.
-const FILE: &str = "positive.json";
-
 /// How a table of positive-unlabelled rows is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct PositiveOptions {
@@ -176,29 +173,29 @@ pub(crate) struct PositiveModel {
 }
 
 impl PositiveModel {
+    /// The file of a model in its folder.
+    pub(crate) const FILE: &str = "positive.json";
+
     /// Writes the model into its folder.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), RunError> {
         let text = serde_json::to_string(self).map_err(|error| broken(folder, error))?;
-        Ok(AtomicFile::write_text(&folder.join(FILE), &(text + "\n"))?)
+        Ok(AtomicFile::write_text(&folder.join(Self::FILE), &(text + "\n"))?)
     }
 
-    /// Reads it back, if the folder holds a model of this kind.
-    pub(crate) fn load(folder: &Path) -> Result<Option<Self>, RunError> {
-        let path = folder.join(FILE);
-        if !path.exists() {
-            return Ok(None);
-        }
+    /// Reads it back, and believes nothing unseen.
+    pub(crate) fn load(folder: &Path) -> Result<Self, RunError> {
+        let path = folder.join(Self::FILE);
         let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         let model: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
         check_version(&model.version).map_err(|why| broken(folder, why))?;
         model.check().map_err(|why| broken(folder, why))?;
-        Ok(Some(model))
+        Ok(model)
     }
 
     /// Checks that the parts go together and that every number is in its range. The share is checked with the bound.
     fn check(&self) -> Result<(), &'static str> {
         self.encoder.check()?;
-        self.classifier.check(&self.encoder)?;
+        self.classifier.check(&self.encoder, 2)?;
         let Bcts { inverse_temperature, biases, .. } = &self.calibration;
         let finite = inverse_temperature.is_finite() && biases.iter().all(|bias| bias.abs() < 1e6);
         if biases.len() != 2 || !finite || *inverse_temperature <= 0.0 {
@@ -241,5 +238,5 @@ impl PositiveModel {
 }
 
 fn broken(folder: &Path, why: impl ToString) -> RunError {
-    RunError::BrokenModel { path: folder.join(FILE), why: why.to_string() }
+    RunError::BrokenModel { path: folder.join(PositiveModel::FILE), why: why.to_string() }
 }

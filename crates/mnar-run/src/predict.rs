@@ -1,13 +1,17 @@
 //! Class probabilities of new rows, by the model of a run.
 
 use crate::beside::{Table, TreesBeside};
+use crate::classifiers::EncodedTable;
 use crate::error::{FolderState, RunError};
-use crate::folder::{BASELINE, MODEL, model_files};
+use crate::folder::{BASELINE, MODEL, REPORT, model_files};
 use crate::manifest;
+use crate::per_class::PerClass;
 use crate::positive::PositiveModel;
-use crate::predictions::Predictions;
-use mnar::PosteriorKind;
+use crate::predictions::{PredictionSets, Predictions};
+use crate::sets::{SavedSets, SetOptions};
+use mnar::{ClassShares, PosteriorKind, Remedy};
 use mnar_data::{Expected, Inputs, Source, Split, read_for_prediction};
+use mnar_report::Report;
 use mnar_train::{Encoding, Propensity, device, load_model, score};
 use std::path::Path;
 
@@ -20,6 +24,10 @@ pub struct PredictOptions {
     pub split: Split,
     /// Whether the biased baseline predicts, instead of the debiased model.
     pub baseline: bool,
+    /// Sets of classes beside the probabilities.
+    pub sets: Option<SetOptions>,
+    /// The class shares of the population that the rows come from, if they are not those of the run.
+    pub shares: Option<PerClass>,
 }
 
 /// Predicts the rows of `data` by the model in a run folder.
@@ -36,12 +44,19 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         return Err(RunError::folder(run, state));
     }
     let manifest = manifest::of_finished(run)?;
-    if !model_files(name).any(|file| manifest.lists(&file)) {
+    let lists = |file: &str| manifest.lists(&format!("{name}/{file}"));
+    if !lists("model.json") && !lists(PositiveModel::FILE) {
         return Err(RunError::folder(run, FolderState::NoModel));
     }
     model_files(name).try_for_each(|file| manifest.verify(run, &file))?;
-    if let Some(model) = PositiveModel::load(&folder)? {
-        return model.predict(data.into(), options.split, options.id.as_deref());
+    if lists(PositiveModel::FILE) {
+        if options.sets.is_some() || options.shares.is_some() {
+            return Err(RunError::options(
+                "a model of data with a single labelled class predicts neither sets nor another population",
+                [Remedy::unset("sets"), Remedy::unset("shares")],
+            ));
+        }
+        return PositiveModel::load(&folder)?.predict(data.into(), options.split, options.id.as_deref());
     }
     device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
@@ -62,5 +77,39 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
     if let (Some(trees), Some(table)) = (trees, Table::new(&model.encoding, &examples)) {
         population = trees.population(&population, &table, &phi)?;
     }
-    Predictions::new(population, phi, &model.classes, rows.row_names)
+    let sets = match (options.sets, Table::new(&model.encoding, &examples)) {
+        (None, _) => None,
+        (Some(asked), Some(table)) => Some(sets(&folder, &model.classes, table.encoded(), &phi, asked)?),
+        (Some(_), None) => {
+            let what = "prediction sets are there for tables, but not yet for images";
+            return Err(RunError::options(what, [Remedy::unset("sets")]));
+        }
+    };
+    if let Some(shares) = &options.shares {
+        let to = ClassShares::new(shares.resolve("shares", &model.classes)?)?;
+        let report = run.join(REPORT);
+        let text = std::fs::read_to_string(&report).map_err(RunError::io("read", &report))?;
+        population = population.moved(&Report::from_json(&text)?.findings.prevalence, &to)?;
+    }
+    Ok(Predictions::new(population, phi, &model.classes, rows.row_names)?.with_sets(sets))
+}
+
+/// The sets of all rows.
+fn sets(
+    folder: &Path,
+    classes: &[String],
+    table: EncodedTable<'_>,
+    phi: &Propensity<'_>,
+    options: SetOptions,
+) -> Result<PredictionSets, RunError> {
+    if !(options.level > 0.0 && options.level < 1.0) {
+        let (value, expected) = (options.level.to_string(), "between 0 and 1, such as 0.9".to_owned());
+        return Err(RunError::OptionValue { option: "sets", value, expected });
+    }
+    let Some(saved) = SavedSets::load(folder, table.encoder, classes.len())? else {
+        let what =
+            "this run has nothing that sets can be made from: all labels were there, or an earlier version wrote it";
+        return Err(RunError::options(what, [Remedy::unset("sets")]));
+    };
+    Ok(PredictionSets { sets: saved.sets(table, phi, options)?, warning: saved.warning(classes, options) })
 }

@@ -6,6 +6,9 @@ use mnar_data::{Column, RowNames, write_table};
 use mnar_train::Propensity;
 use std::path::Path;
 
+/// Between the classes of a set.
+const SEPARATOR: &str = " | ";
+
 /// Class probabilities of every row, in the whole population and for a row that was left unlabelled.
 #[derive(Clone, Debug)]
 pub struct Predictions {
@@ -18,6 +21,17 @@ pub struct Predictions {
     confidence: Vec<f64>,
     row_names: Option<RowNames>,
     labels: Option<Labels>,
+    /// The classes in the set of every row.
+    sets: Option<Vec<String>>,
+    set_sizes: Vec<u64>,
+    warnings: Vec<String>,
+}
+
+/// Sets of classes: for every row and class, whether it belongs to the set.
+pub(crate) struct PredictionSets {
+    pub(crate) sets: Vec<Vec<bool>>,
+    /// What a reader should know about them.
+    pub(crate) warning: Option<String>,
 }
 
 impl Predictions {
@@ -44,12 +58,40 @@ impl Predictions {
             confidence.push(p[best]);
         }
         let classes = classes.to_vec();
-        Ok(Self { classes, population, unlabelled, predicted, confidence, row_names, labels: None })
+        Ok(Self {
+            classes,
+            population,
+            unlabelled,
+            predicted,
+            confidence,
+            row_names,
+            labels: None,
+            sets: None,
+            set_sizes: Vec::new(),
+            warnings: Vec::new(),
+        })
     }
 
     /// The same with the labels of the rows, where they have one.
     pub fn with_labels(self, labels: Labels) -> Self {
         Self { labels: Some(labels), ..self }
+    }
+
+    /// The same with sets of classes.
+    pub(crate) fn with_sets(self, sets: Option<PredictionSets>) -> Self {
+        let Some(PredictionSets { sets, warning }) = sets else { return self };
+        let size = |set: &Vec<bool>| set.iter().filter(|inside| **inside).count() as u64;
+        let names = |set: &Vec<bool>| {
+            let inside = self.classes.iter().zip(set).filter(|(_, inside)| **inside);
+            inside.map(|(class, _)| class.as_str()).collect::<Vec<_>>().join(SEPARATOR)
+        };
+        let (set_sizes, sets) = (sets.iter().map(size).collect(), sets.iter().map(names).collect());
+        Self { sets: Some(sets), set_sizes, warnings: warning.into_iter().collect(), ..self }
+    }
+
+    /// What a reader should know.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// p(y | x) of every row.
@@ -58,7 +100,7 @@ impl Predictions {
     }
 
     /// The columns of the table: the names of the rows and their labels where they are known, `predicted`,
-    /// `confidence`, `p_CLASS` and `u_CLASS`.
+    /// `confidence`, `set` and `set_size` where sets were asked for, `p_CLASS` and `u_CLASS`.
     pub fn columns(&self) -> Vec<(String, Column<'_>)> {
         let mut columns = Vec::new();
         if let Some(RowNames { column, names }) = &self.row_names {
@@ -71,6 +113,10 @@ impl Predictions {
         let predicted = self.predicted.iter().map(|&k| Some(self.classes[k].as_str())).collect();
         columns.push(("predicted".to_owned(), Column::Texts(predicted)));
         columns.push(("confidence".to_owned(), Column::Numbers(&self.confidence)));
+        if let Some(sets) = &self.sets {
+            columns.push(("set".to_owned(), Column::Texts(sets.iter().map(|set| Some(set.as_str())).collect())));
+            columns.push(("set_size".to_owned(), Column::Integers(&self.set_sizes)));
+        }
         for (k, class) in self.classes.iter().enumerate() {
             columns.push((format!("p_{class}"), Column::Numbers(self.population.column(k))));
         }
@@ -94,7 +140,10 @@ pub(crate) fn check_row_names(row_names: Option<&RowNames>, classes: &[String]) 
     let Some(RowNames { column, .. }) = row_names else { return Ok(()) };
     let of_class =
         |prefix: &str| column.strip_prefix(prefix).is_some_and(|rest| classes.iter().any(|class| class == rest));
-    if ["label", "predicted", "confidence"].contains(&column.as_str()) || of_class("p_") || of_class("u_") {
+    if ["label", "predicted", "confidence", "set", "set_size"].contains(&column.as_str())
+        || of_class("p_")
+        || of_class("u_")
+    {
         return Err(RunError::IdCollides { column: column.clone() });
     }
     Ok(())

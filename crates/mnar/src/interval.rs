@@ -160,7 +160,7 @@ fn standard_deviations(columns: &[Vec<f64>]) -> Vec<f64> {
     columns.iter().map(|values| mean_and_sd(values).1).collect()
 }
 
-fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -211,7 +211,7 @@ pub fn wilson(share: f64, rows: f64, level: f64) -> (f64, f64) {
 }
 
 /// The two-sided quantile of Student's t.
-fn t_quantile(level: f64, freedom: usize) -> f64 {
+pub(crate) fn t_quantile(level: f64, freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64)
         .map_or_else(|_| normal_quantile(level), |t| t.inverse_cdf(0.5 + level / 2.0))
 }

@@ -43,6 +43,7 @@ pub mod crossfit;
 pub mod diagnose;
 pub mod error;
 pub mod estimate;
+pub mod evaluate;
 pub mod interval;
 pub mod labels;
 pub mod mechanism;

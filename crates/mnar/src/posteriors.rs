@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::labels::Class;
 use crate::phi::Phi;
+use crate::shares::ClassShares;
 use ndarray::{Array2, ArrayView1, ArrayView2, ShapeBuilder};
 
 /// Rows whose probabilities sum to one within this are renormalised, and counted; others are refused.
@@ -179,6 +180,30 @@ impl Posteriors {
         };
         let sum: f64 = odds.iter().sum();
         odds.iter().map(|odds| odds / sum).collect()
+    }
+
+    /// p(y | x) in a population with other class shares, in which rows of a class look the same: ∝ p(y | x) · to_y / from_y.
+    ///
+    /// ```
+    /// use mnar::{ClassShares, PosteriorKind, Posteriors};
+    /// let p = Posteriors::new(ndarray::arr2(&[[0.5, 0.5]]), PosteriorKind::Population)?;
+    /// let (from, to) = (ClassShares::new(vec![0.5, 0.5])?, ClassShares::new(vec![0.2, 0.8])?);
+    /// assert_eq!(p.moved(&from, &to)?.row(0).to_vec(), [0.2, 0.8]);
+    /// # Ok::<(), mnar::Error>(())
+    /// ```
+    pub fn moved(&self, from: &ClassShares, to: &ClassShares) -> Result<Self, Error> {
+        let found = from.len();
+        if found != self.n_classes() || to.len() != self.n_classes() {
+            let (expected, classes) = (self.n_classes(), "those of the probabilities".to_owned());
+            return Err(Error::ClassCountMismatch { found, expected, classes });
+        }
+        let mut p = self.view().to_owned();
+        for mut row in p.rows_mut() {
+            row.iter_mut().zip(from.iter().zip(to.iter())).for_each(|(p, (from, to))| *p *= to / from);
+            let sum = row.sum();
+            row.mapv_inplace(|p| p / sum);
+        }
+        Self::new(p, self.kind)
     }
 
     /// All probabilities, n × K.

@@ -7,6 +7,7 @@ mod accuracy;
 mod audits;
 mod coverage;
 mod draws;
+mod evaluate;
 mod fit;
 mod mechanisms;
 mod page;
@@ -39,7 +40,7 @@ struct Args {
     /// Number of draws per setting, instead of 1,000 (500 for self-masking; at most 200 for the bootstrap tests)
     #[arg(long)]
     draws: Option<usize>,
-    /// Tables of the studies of mechanisms and audits, separated by commas
+    /// Tables of the studies of mechanisms, audits and evaluations, separated by commas
     #[arg(long)]
     tables: Option<String>,
     /// Mechanisms of the study of mechanisms by their position from 0, separated by commas; all by default
@@ -66,6 +67,7 @@ enum Study {
     Mechanisms,
     Audits,
     Questions,
+    Evaluate,
     /// No study: only make the page again, from the existing files
     Page,
 }
@@ -90,6 +92,7 @@ const SELF_MASKING: &str = "self_masking.json";
 const QUESTIONS: &str = "questions.json";
 const MECHANISMS: &str = "mechanisms.json";
 const AUDITS: &str = "audits.json";
+const EVALUATE: &str = "evaluate.json";
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -168,6 +171,16 @@ fn main() -> Result<()> {
             }
         })?;
     }
+    if wanted(Study::Evaluate) {
+        let replicates = if args.quick { 20 } else { 100 };
+        write(&args, "evaluate", EVALUATE, |skipped| match &data {
+            Some(data) => evaluate::study(data, count(300, 4), replicates, args.tables.as_deref(), args.base),
+            None => {
+                skip(skipped, "tables: no --data");
+                Ok(Vec::new())
+            }
+        })?;
+    }
     let page = page::page(&args.out)?;
     write_file(&args.out.join("README.md"), page.as_bytes())
 }
@@ -194,7 +207,7 @@ fn write<T: Serialize>(
     if let (Some(refits), "questions") = (args.refits, study) {
         command.push_str(&format!(" --refits {refits}"));
     }
-    if let (Some(tables), "mechanisms" | "audits") = (&args.tables, study) {
+    if let (Some(tables), "mechanisms" | "audits" | "evaluate") = (&args.tables, study) {
         command.push_str(&format!(" --tables {tables}"));
     }
     if args.quick {

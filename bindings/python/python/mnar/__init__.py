@@ -20,6 +20,7 @@ True
 
 from ._classifier import MNARClassifier
 from ._errors import InputError, MnarError, MnarWarning, NotIdentifiedError, RunError, SettingsError
+from ._evaluate import Evaluation, evaluate, scorer
 from ._informative import McarTestResult, mcar_test
 from ._mechanism import LabelMechanism
 from ._native import __version__
@@ -27,6 +28,7 @@ from ._run import Run, fit
 from ._weights import LossWeights, debiased_loss_weights
 
 __all__ = [
+    "Evaluation",
     "InputError",
     "LabelMechanism",
     "LossWeights",
@@ -40,6 +42,8 @@ __all__ = [
     "SettingsError",
     "__version__",
     "debiased_loss_weights",
+    "evaluate",
     "fit",
     "mcar_test",
+    "scorer",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from difflib import get_close_matches
 from os import PathLike, fspath
 from pathlib import Path
@@ -54,6 +55,9 @@ class Run:
         id: str | None = None,
         split: str = "test",
         baseline: bool = False,
+        sets: float | None = None,
+        set_kind: str = "per-class",
+        shares: Mapping[Any, float] | None = None,
     ) -> Any:
         """Predict new rows with the debiased model.
 
@@ -69,15 +73,24 @@ class Run:
             Which part of the data, where they come in parts.
         baseline : bool
             Use the biased baseline instead.
+        sets : float, optional
+            Also predict sets of classes that contain the true one with this probability, such as 0.9; for tables.
+        set_kind : {"per-class", "marginal"}
+            Whether the sets hold for every class, or on average over the population.
+        shares : mapping of class to share, optional
+            Class shares where the model is used, if they are others than in the run.
 
         Returns
         -------
         pandas.DataFrame or None
             ``predicted`` and ``confidence``; ``p_CLASS``, the probability in the whole population; ``u_CLASS``, the
-            probability for a row that was left unlabelled.
+            probability for a row that was left unlabelled; with ``sets``, ``set`` (classes separated by `` | ``) and
+            ``set_size``.
         """
         target = None if output is None else Path(output)
-        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline)
+        asked = None if sets is None else (float(sets), set_kind)
+        moved = None if shares is None else {str(name): float(share) for name, share in shares.items()}
+        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline, asked, moved)
         if columns is None:
             return None
         try:

@@ -2,7 +2,8 @@
 
 use super::Format;
 use clap::{Args, ValueEnum};
-use mnar_run::FitOptions;
+use mnar::conformal::SetKind;
+use mnar_run::{FitOptions, PerClass};
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -50,7 +51,7 @@ pub(crate) struct FitArgs {
   mnar predict derma dermamnist.npz --split test -o predictions.parquet
 
 Columns: `predicted` and `confidence`; p_CLASS, the probability in the whole population; u_CLASS, the probability for a
-row that was left unlabelled by the same mechanism.")]
+row that was left unlabelled by the same mechanism; with --sets, `set` and `set_size`.")]
 pub(crate) struct PredictArgs {
     /// A run folder of `mnar fit`
     #[arg(value_name = "RUN")]
@@ -72,8 +73,20 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_enum, default_value_t = SplitName::Test)]
     pub(crate) split: SplitName,
 
+    /// Also predict sets of classes that contain the true one with this probability, such as 0.9; for tables
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) sets: Option<f64>,
+
+    /// What the sets promise
+    #[arg(long, value_enum, default_value_t = SetKind::PerClass, requires = "sets")]
+    pub(crate) set_kind: SetKind,
+
+    /// Class shares where the model is used, if they are others than in the run: a=0.2,b=0.8
+    #[arg(long, value_name = "SHARES")]
+    pub(crate) shares: Option<PerClass>,
+
     /// Use the biased baseline instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sets")]
     pub(crate) baseline: bool,
 }
 

@@ -1,9 +1,11 @@
 //! The command line as typed. What the arguments mean together is checked by the settings they become.
 
+mod evaluate;
 mod fit;
 mod inspect;
 mod table;
 
+pub(crate) use evaluate::EvaluateArgs;
 pub(crate) use fit::{FitArgs, PredictArgs, SplitName};
 pub(crate) use inspect::InspectArgs;
 pub(crate) use table::{EstimateArgs, TableArgs, TestArgs};
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Estimate(EstimateArgs),
     /// Test whether the labels are informative
     Test(TestArgs),
+    /// A model's true accuracy, recall, AUC and so on, from labels that are a biased selection
+    Evaluate(Box<EvaluateArgs>),
     /// End to end on your data: estimate, test, and train a classifier corrected for label-selection bias
     Fit(Box<FitArgs>),
     /// Predict class probabilities of new rows with a model of `mnar fit`

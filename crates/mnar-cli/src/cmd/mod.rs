@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod estimate;
+pub(crate) mod evaluate;
 pub(crate) mod fit;
 pub(crate) mod inspect;
 pub(crate) mod predict;

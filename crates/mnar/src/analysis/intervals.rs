@@ -91,7 +91,7 @@ pub struct IntervalAbout {
 }
 
 impl IntervalAbout {
-    pub(super) fn new(kind: IntervalKind) -> Self {
+    pub(crate) fn new(kind: IntervalKind) -> Self {
         Self {
             kind,
             level: CONFIDENCE,

@@ -33,6 +33,7 @@ mod intervals;
 mod labelling;
 mod positive;
 mod recipe;
+mod reestimate;
 mod search;
 mod verdict;
 
@@ -45,6 +46,7 @@ pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
 pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
 pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect};
 pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
+pub(crate) use reestimate::Reestimate;
 pub use verdict::{Verdict, VerdictKind};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.

@@ -1,0 +1,77 @@
+//! The mechanism under other row weights: what a bootstrap of anything that rests on the mechanism repeats.
+
+use super::recipe::Recipe;
+use super::{EstimateSettings, Evidence};
+use crate::covariates::Design;
+use crate::error::Error;
+use crate::estimate::PhiEstimate;
+use crate::evaluate::ExpectedLabels;
+use crate::labels::Labels;
+use crate::mechanism::ClassAndColumns;
+use crate::posteriors::Posteriors;
+use crate::rows::Sample;
+use crate::sums::Tally;
+
+/// Calibrates and estimates again, with a mechanism by class and, if there are some, by columns.
+pub(crate) struct Reestimate<'a> {
+    recipe: Recipe,
+    posteriors: &'a Posteriors,
+    labels: &'a Labels,
+    design: Option<Design>,
+}
+
+/// A mechanism, and the labels that are expected under it.
+pub(crate) struct Reestimated<'a> {
+    pub(crate) expected: ExpectedLabels<'a>,
+    pub(crate) estimate: PhiEstimate,
+}
+
+impl<'a> Reestimate<'a> {
+    /// With the given columns in the mechanism.
+    pub(crate) fn new(
+        settings: &EstimateSettings,
+        evidence: &'a Evidence<'_>,
+        given: &[String],
+    ) -> Result<Self, Error> {
+        let posteriors = evidence.posteriors.as_ref();
+        let recipe = Recipe::new(settings, posteriors.kind())?;
+        let design = match (given, evidence.covariates) {
+            ([], _) => None,
+            (given, Some(columns)) => Some(Design::new(&columns.usable(given, evidence.labels)?)?),
+            (given, None) => {
+                return Err(Error::UnknownCovariate { name: given[0].clone(), known: Vec::new() });
+            }
+        };
+        Ok(Self { recipe, posteriors, labels: evidence.labels, design })
+    }
+
+    /// The mechanism under row weights. `known` replaces a mechanism by class that is known beforehand.
+    pub(crate) fn at(
+        &self,
+        weights: Option<&[f64]>,
+        known: Option<&crate::phi::Phi>,
+    ) -> Result<Reestimated<'a>, Error> {
+        let sample = Sample::new(self.posteriors, self.labels)?.with_weights(weights)?;
+        let calibrated = match self.recipe.calibration() {
+            None => None,
+            Some(calibration) => {
+                Tally::of(&sample)?;
+                Some(calibration.fit(&sample)?.apply(self.posteriors)?)
+            }
+        };
+        let used = calibrated.as_ref().unwrap_or(self.posteriors);
+        let sample = Sample::new(used, self.labels)?.with_weights(weights)?;
+        let Some(design) = &self.design else {
+            let mut estimate = self.recipe.estimate(&sample)?;
+            if let Some(phi) = known {
+                estimate.phi = phi.clone();
+            }
+            let expected = ExpectedLabels::by_class(used, self.labels, &estimate.phi)?;
+            return Ok(Reestimated { expected, estimate });
+        };
+        let columns: Vec<&[f64]> = design.columns().iter().map(Vec::as_slice).collect();
+        let found = ClassAndColumns::default().estimate(&sample.given(&columns)?, design.len())?;
+        let expected = ExpectedLabels::by_columns(used, self.labels, &found.mechanism, design.columns())?;
+        Ok(Reestimated { expected, estimate: found.estimate })
+    }
+}

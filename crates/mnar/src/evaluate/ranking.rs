@@ -1,0 +1,86 @@
+//! How well scores order the rows: the area under the ROC curve, and average precision.
+
+use rayon::prelude::*;
+
+/// Rows from the highest score to the lowest. Bootstraps count the same order again and again.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    rows: Vec<u32>,
+    /// Whether a row has the same score as the one before it.
+    tied: Vec<bool>,
+}
+
+impl Order {
+    /// Orders some of the rows by probabilities.
+    pub(super) fn new(scores: &[f64], rows: &[u32]) -> Self {
+        // Numbers that are not negative are ordered as their bits are. −0 is taken for 0.
+        let mut keys: Vec<(u64, u32)> =
+            rows.iter().map(|&row| (!(scores[row as usize] + 0.0).to_bits(), row)).collect();
+        keys.par_sort_unstable();
+        let tied = (0..keys.len()).map(|i| i > 0 && keys[i].0 == keys[i - 1].0).collect();
+        Self { rows: keys.into_iter().map(|(_, row)| row).collect(), tied }
+    }
+
+    /// Goes through groups of rows with equal scores, from the highest: visits (positives, negatives) of each.
+    fn walk(&self, counted: &[[f64; 2]], mut visit: impl FnMut(f64, f64)) {
+        let (mut positive, mut mass) = (0.0, 0.0);
+        for (i, &row) in self.rows.iter().enumerate() {
+            if i > 0 && !self.tied[i] {
+                visit(positive, mass - positive);
+                (positive, mass) = (0.0, 0.0);
+            }
+            let [a, all] = counted[row as usize];
+            positive += a;
+            mass += all;
+        }
+        visit(positive, mass - positive);
+    }
+
+    /// The area under the ROC curve and the average precision; `counted` holds, for every row, how much it counts for the
+    /// class and how much it counts at all.
+    pub(super) fn areas(&self, counted: &[[f64; 2]]) -> (f64, f64) {
+        let (mut above, mut below, mut pairs, mut precision) = (0.0, 0.0, 0.0, 0.0);
+        self.walk(counted, |positive, negative| {
+            pairs += negative * (above + positive / 2.0);
+            above += positive;
+            below += negative;
+            // The first few rows may be labelled ones, which have weights of both signs and, among the unlabelled, no mass.
+            if above + below > 0.0 {
+                precision += positive * (above / (above + below)).clamp(0.0, 1.0);
+            }
+        });
+        (pairs / (above * below), precision / above)
+    }
+
+    /// Points of the ROC curve, (false positive rate, true positive rate), at most so many.
+    pub(super) fn roc(&self, counted: &[[f64; 2]], most: usize) -> Vec<(f64, f64)> {
+        let mut all = vec![(0.0, 0.0)];
+        let (mut above, mut below) = (0.0, 0.0);
+        self.walk(counted, |positive, negative| {
+            above += positive;
+            below += negative;
+            all.push((below, above));
+        });
+        let step = all.len().div_ceil(most).max(1);
+        let last = all.len() - 1;
+        let kept = (0..all.len()).filter(|i| i % step == 0 || *i == last);
+        kept.map(|i| ((all[i].0 / below).clamp(0.0, 1.0), (all[i].1 / above).clamp(0.0, 1.0))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_count_half() {
+        let counted = [[1.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 1.0]];
+        let order = Order::new(&[0.9, 0.5, 0.5, 0.1], &[0, 1, 2, 3]);
+        let (auc, ap) = order.areas(&counted);
+        // Pairs: (0,1) (0,3) (2,3) won, (2,1) tied.
+        assert_eq!(auc, 3.5 / 4.0);
+        assert_eq!(ap, 0.5 * 1.0 + 0.5 * (2.0 / 3.0));
+        assert_eq!(Order::new(&[0.3; 4], &[0, 1, 2, 3]).areas(&counted).0, 0.5);
+        assert_eq!(order.roc(&counted, 100), [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]);
+    }
+}
