@@ -5,8 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// A checksum in the making: XXH3 with 64 bits, the same on every machine. A single flipped bit always changes it, and other
-/// damage goes unnoticed once in 2^64.
+/// A checksum in the making: XXH3 with 64 bits, the same on every machine. Damage goes unnoticed about once in 2^64.
 ///
 /// ```
 /// use mnar_data::Checksum;

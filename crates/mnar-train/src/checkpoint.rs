@@ -109,7 +109,13 @@ impl Checkpoint {
     }
 
     /// Checks that the state is one that training a network with these tensors could have left.
-    pub(crate) fn check_state(&self, lengths: &[usize], classes: usize, path: &Path) -> Result<(), TrainError> {
+    pub(crate) fn check_state(
+        &self,
+        lengths: &[usize],
+        classes: usize,
+        steps: u64,
+        path: &Path,
+    ) -> Result<(), TrainError> {
         let OptimiserState { first, second, average, .. } = &self.optimiser;
         let all_tensors = |vectors: &[Vec<f32>]| vectors.iter().map(Vec::len).eq(lengths.iter().copied());
         // Running statistics have no moments.
@@ -119,7 +125,7 @@ impl Checkpoint {
             && first.iter().zip(second).all(|(first, second)| second.is_empty() || second.len() == first.len());
         let averages = (average.is_empty() && self.state.step == 0) || all_tensors(average);
         let chosen = self.chosen.as_deref().is_none_or(all_tensors);
-        let ended = self.state.ended.is_none() || self.state.step > 0;
+        let ended = self.state.step <= steps && (self.state.ended.is_none() || self.state.step > 0);
         if some_tensors && pairs && averages && chosen && ended && self.state.mechanism.check(classes) {
             return Ok(());
         }

@@ -224,7 +224,7 @@ impl<'a, M: NetworkModule> Run<'a, M> {
         checkpoint.check(&self.fingerprint, &plan.path)?;
         let network = self.network.take().expect("a network outside of steps");
         let lengths: Vec<usize> = parameters::export(&network).iter().map(|tensor| tensor.values.len()).collect();
-        checkpoint.check_state(&lengths, self.job.labels.n_classes(), &plan.path)?;
+        checkpoint.check_state(&lengths, self.job.labels.n_classes(), self.steps, &plan.path)?;
         self.network = Some(parameters::import(network, &checkpoint.network, &plan.path)?);
         self.seconds_before = checkpoint.state.seconds;
         (self.optimiser, self.chosen, self.state) = (checkpoint.optimiser, checkpoint.chosen, checkpoint.state);

@@ -2,10 +2,11 @@
 
 use crate::Found;
 use crate::runs::{fit, interrupt, reseal, said, table};
+use mnar::conformal::SetKind;
 use mnar::progress::Progress;
 use mnar::{Labels, Posteriors};
 use mnar_data::{Checksum, Sum};
-use mnar_run::{FitOptions, FitPlan, FitRequest, PredictOptions, SavedReport, predict};
+use mnar_run::{FitOptions, FitPlan, FitRequest, PredictOptions, SavedReport, SetOptions, predict};
 use mnar_train::InputShape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -41,7 +42,9 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     let labels = labels.unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut counts, mut failures) = (serde_json::Map::new(), Vec::new());
-    let predicts = |run: &Path| match predict(run, &data, &PredictOptions::default()) {
+    let sets = Some(SetOptions { level: 0.9, kind: SetKind::PerClass });
+    let with_sets = PredictOptions { sets, ..Default::default() };
+    let predicts = |run: &Path, options: &PredictOptions| match predict(run, &data, options) {
         Err(_) => Fate::Refused,
         Ok(predictions) if sound(predictions.population()) => Fate::Used,
         Ok(_) => Fate::Wrong("probabilities that are none".to_owned()),
@@ -51,11 +54,15 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     };
     part("model.json", &run.join("model/model.json"), &|| {
         reseal(&run);
-        predicts(&run)
+        predicts(&run, &with_sets)
     });
     part("trees.json", &run.join("model/trees.json"), &|| {
         reseal(&run);
-        predicts(&run)
+        predicts(&run, &with_sets)
+    });
+    part("sets.json", &run.join("model/sets.json"), &|| {
+        reseal(&run);
+        predicts(&run, &with_sets)
     });
     let positive = home.path().join("positive");
     fs::write(home.path().join("p.csv"), table(150, seed).replace(",healthy\n", ",\n")).unwrap();
@@ -64,7 +71,7 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
     assert!(output.status.success(), "{}", said(&output));
     part("positive.json", &positive.join("model/positive.json"), &|| {
         reseal(&positive);
-        predicts(&positive)
+        predicts(&positive, &PredictOptions::default())
     });
     part("report.json", &run.join("report.json"), &|| {
         reseal(&run);
