@@ -105,11 +105,11 @@ mod sheet {
         Ok(())
     }
 
-    /// Whether all elements of an XML text end. calamine 0.38 waits for ever for the end of a table of an open document that has
+    /// Whether all elements of an XML text end, by their names. calamine 0.38 waits for ever for the end of a table of an open document that has
     /// none (`ods.rs` takes the end of the file for any other event).
     fn is_closed(xml: &[u8]) -> bool {
         let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|at| at == what);
-        let (mut rest, mut depth) = (xml, 0_i64);
+        let (mut rest, mut open) = (xml, Vec::new());
         while let Some(at) = rest.iter().position(|byte| *byte == b'<') {
             rest = &rest[at..];
             let end = match rest {
@@ -121,12 +121,22 @@ mod sheet {
             let Some(end) = end else { return false };
             match &rest[..end] {
                 [b'<', b'!' | b'?', ..] | [.., b'/', b'>'] => {}
-                [b'<', b'/', ..] => depth -= 1,
-                _ => depth += 1,
+                [b'<', b'/', tag @ ..] => {
+                    if open.pop() != Some(tag_name(tag)) {
+                        return false;
+                    }
+                }
+                tag => open.push(tag_name(&tag[1..])),
             }
             rest = &rest[end..];
         }
-        depth == 0
+        open.is_empty()
+    }
+
+    /// The name at the start of a tag.
+    fn tag_name(tag: &[u8]) -> &[u8] {
+        let end = tag.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/'));
+        &tag[..end.unwrap_or(tag.len())]
     }
 
     /// The length of a tag, whose attributes may hold any character in their quotes.
@@ -155,7 +165,17 @@ mod sheet {
             {
                 assert!(is_closed(xml.as_bytes()), "{xml}");
             }
-            for xml in ["<a>", "<a><b></a>", "<a b=\"></a>", "<a", "<a><!-- </a>", "</a>", "<a></a></a>"] {
+            for xml in [
+                "<a>",
+                "<a><b></a>",
+                "<a b=\"></a>",
+                "<a",
+                "<a><!-- </a>",
+                "</a>",
+                "<a></a></a>",
+                "<a></b>",
+                "<a x='1'></ab>",
+            ] {
                 assert!(!is_closed(xml.as_bytes()), "{xml}");
             }
         }
