@@ -154,33 +154,6 @@ mod sheet {
         text.iter().position(is_end).map(|at| at + 1)
     }
 
-    #[cfg(test)]
-    mod tests {
-        use super::is_closed;
-
-        #[test]
-        fn elements_are_closed_or_not() {
-            for xml in
-                ["<a/>", "<?xml?><a b='>'><!-- <c> --><c/>x</a>", "<a><![CDATA[<b>]]></a>", "<!DOCTYPE a><a></a>", ""]
-            {
-                assert!(is_closed(xml.as_bytes()), "{xml}");
-            }
-            for xml in [
-                "<a>",
-                "<a><b></a>",
-                "<a b=\"></a>",
-                "<a",
-                "<a><!-- </a>",
-                "</a>",
-                "<a></a></a>",
-                "<a></b>",
-                "<a x='1'></ab>",
-            ] {
-                assert!(!is_closed(xml.as_bytes()), "{xml}");
-            }
-        }
-    }
-
     /// The cells of a sheet that have a value, and those of the rectangle around them.
     pub(super) struct Area {
         pub(super) cells: u64,
@@ -274,6 +247,33 @@ mod sheet {
                 Cell::Time((days * 86_400 + seconds) * 1_000_000 + i64::from(milli) * 1000)
             }
             None => Cell::Number(time.as_f64()),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::is_closed;
+
+        #[test]
+        fn elements_are_closed_or_not() {
+            for xml in
+                ["<a/>", "<?xml?><a b='>'><!-- <c> --><c/>x</a>", "<a><![CDATA[<b>]]></a>", "<!DOCTYPE a><a></a>", ""]
+            {
+                assert!(is_closed(xml.as_bytes()), "{xml}");
+            }
+            for xml in [
+                "<a>",
+                "<a><b></a>",
+                "<a b=\"></a>",
+                "<a",
+                "<a><!-- </a>",
+                "</a>",
+                "<a></a></a>",
+                "<a></b>",
+                "<a x='1'></ab>",
+            ] {
+                assert!(!is_closed(xml.as_bytes()), "{xml}");
+            }
         }
     }
 }
