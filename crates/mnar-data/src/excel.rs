@@ -60,7 +60,7 @@ mod sheet {
     use crate::guard::Memory;
     use bytes::Bytes;
     use calamine::{Data, Error, ExcelDateTime, Ods, Range, Reader as _, Sheets, Xls, Xlsb, Xlsx};
-    use std::io::{self, Cursor, Read as _};
+    use std::io::{Cursor, Read as _};
 
     /// Opens a workbook by its content, so that what is wrong with it is said by the reader of its own format.
     pub(super) fn open(bytes: Bytes) -> Result<Sheets<Cursor<Bytes>>, Error> {
@@ -92,10 +92,66 @@ mod sheet {
             // What is wrong with a part is for its reader to say.
             let Ok(part) = archive.by_index(part) else { continue };
             let left = (memory.limit() / FACTOR).saturating_sub(total).saturating_add(1);
-            total += io::copy(&mut part.take(left), &mut io::sink()).unwrap_or(0);
+            let is_xml = part.name().ends_with(".xml");
+            let mut bytes = Vec::new();
+            let read = part.take(left).read_to_end(&mut bytes);
+            total += bytes.len() as u64;
             memory.check(total.saturating_mul(FACTOR), "the parts of the spreadsheet", path)?;
+            if is_xml && read.is_ok() && !is_closed(&bytes) {
+                let source = "a part of it ends before all of its elements do".into();
+                return Err(DataError::Excel { path: path.to_owned(), source });
+            }
         }
         Ok(())
+    }
+
+    /// Whether all elements of an XML text end, by their names. calamine 0.38 waits for ever for the end of a table of an open document that has
+    /// none (`ods.rs` takes the end of the file for any other event).
+    fn is_closed(xml: &[u8]) -> bool {
+        let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|at| at == what);
+        let (mut rest, mut open) = (xml, Vec::new());
+        while let Some(at) = rest.iter().position(|byte| *byte == b'<') {
+            rest = &rest[at..];
+            let end = match rest {
+                [b'<', b'!', b'-', b'-', ..] => find(rest, b"-->").map(|at| at + 3),
+                [b'<', b'!', b'[', ..] => find(rest, b"]]>").map(|at| at + 3),
+                [b'<', b'?', ..] => find(rest, b"?>").map(|at| at + 2),
+                _ => end_of_tag(rest),
+            };
+            let Some(end) = end else { return false };
+            match &rest[..end] {
+                [b'<', b'!' | b'?', ..] | [.., b'/', b'>'] => {}
+                [b'<', b'/', tag @ ..] => {
+                    if open.pop() != Some(tag_name(tag)) {
+                        return false;
+                    }
+                }
+                tag => open.push(tag_name(&tag[1..])),
+            }
+            rest = &rest[end..];
+        }
+        open.is_empty()
+    }
+
+    /// The name at the start of a tag.
+    fn tag_name(tag: &[u8]) -> &[u8] {
+        let end = tag.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/'));
+        &tag[..end.unwrap_or(tag.len())]
+    }
+
+    /// The length of a tag, whose attributes may hold any character in their quotes.
+    fn end_of_tag(text: &[u8]) -> Option<usize> {
+        let mut quote = None;
+        let is_end = |byte: &u8| {
+            match (quote, *byte) {
+                (None, b'>') => return true,
+                (None, b'"' | b'\'') => quote = Some(*byte),
+                (Some(open), byte) if open == byte => quote = None,
+                _ => {}
+            }
+            false
+        };
+        text.iter().position(is_end).map(|at| at + 1)
     }
 
     /// The cells of a sheet that have a value, and those of the rectangle around them.
@@ -191,6 +247,33 @@ mod sheet {
                 Cell::Time((days * 86_400 + seconds) * 1_000_000 + i64::from(milli) * 1000)
             }
             None => Cell::Number(time.as_f64()),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::is_closed;
+
+        #[test]
+        fn elements_are_closed_or_not() {
+            for xml in
+                ["<a/>", "<?xml?><a b='>'><!-- <c> --><c/>x</a>", "<a><![CDATA[<b>]]></a>", "<!DOCTYPE a><a></a>", ""]
+            {
+                assert!(is_closed(xml.as_bytes()), "{xml}");
+            }
+            for xml in [
+                "<a>",
+                "<a><b></a>",
+                "<a b=\"></a>",
+                "<a",
+                "<a><!-- </a>",
+                "</a>",
+                "<a></a></a>",
+                "<a></b>",
+                "<a x='1'></ab>",
+            ] {
+                assert!(!is_closed(xml.as_bytes()), "{xml}");
+            }
         }
     }
 }

@@ -228,7 +228,7 @@ fn parquet(compression: Compression, version: WriterVersion) -> Vec<u8> {
         optional int32 fold; optional int32 day (DATE); optional boolean flag;
         optional group e (LIST) { repeated group list { optional float element; } }";
     let n = 60;
-    let rows = |i: usize| i % 7 != 0;
+    let rows = |i: usize| !i.is_multiple_of(7);
     let columns = [
         Text((0..n).map(|i| Some(["x", "yy", "zzz"][i % 3])).collect()),
         Text((0..n).map(|i| [Some("a"), None, Some("b")][i % 3]).collect()),
