@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mnar_data::{Memory, Source, TextTable, read_columns, read_labels, survey};
+use mnar_data::{Memory, ReadOptions, Source, TextTable, read_columns, read_labels, survey};
 
 fuzz_target!(|data: &[u8]| {
     // Two bytes choose the mark of the encoding.
@@ -17,7 +17,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(columns.len(), found.rows);
         }
         for name in names.iter().take(3) {
-            if let Ok(labels) = read_labels(source, name, &[]) {
+            let options = ReadOptions { label: Some(name.clone()), ..Default::default() };
+            if let Ok((labels, _)) = read_labels(source, &options) {
                 assert_eq!(labels.len(), found.rows);
             }
         }

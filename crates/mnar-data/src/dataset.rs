@@ -15,6 +15,7 @@ use crate::npz::{self, LabelKey};
 use crate::parquet_folder;
 use crate::row_names::RowNames;
 use crate::table_reader::{Purpose, read_table};
+use crate::text_table::STDIN;
 use crate::values::Interner;
 use crate::{cifar, mnist};
 use mnar::Labels;
@@ -202,9 +203,15 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
 /// Standard input can be read once.
 pub(crate) fn check_stdin(source: Source<'_>, options: &ReadOptions) -> Result<(), DataError> {
     let is_stdin = |path: &Path| path == Path::new("-");
-    match (source.kind, &options.labels_file) {
-        (SourceKind::Path(path), Some(labels)) if is_stdin(path) && is_stdin(labels) => Err(DataError::StdinTwice),
-        _ => Ok(()),
+    // What was read from it before counts as well.
+    let from_stdin = match source.kind {
+        SourceKind::Path(path) => is_stdin(path),
+        SourceKind::Text(text) => text.source_name() == STDIN,
+        SourceKind::Table(_) => false,
+    };
+    match from_stdin && options.labels_file.as_deref().is_some_and(is_stdin) {
+        true => Err(DataError::StdinTwice),
+        false => Ok(()),
     }
 }
 

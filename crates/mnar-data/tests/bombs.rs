@@ -96,7 +96,7 @@ fn parquet_counts_rows_and_not_bytes() {
     let error = read_predictions(source, &columns).unwrap_err();
     assert!(matches!(error, DataError::Memory { what: "the probabilities", .. }), "{error}");
     assert!(too_large(&path, &labelled("label")).contains("the columns of the table"));
-    assert!(matches!(read_labels(source, "label", &[]), Err(DataError::Memory { .. })));
+    assert!(matches!(read_labels(source, &labelled("label")), Err(DataError::Memory { .. })));
     // Streamed, it fits.
     assert_eq!(ParquetPredictions::open(source, &columns).unwrap().rows(), 2_000_000);
 }

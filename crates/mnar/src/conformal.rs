@@ -173,14 +173,17 @@ mod tests {
         World { p: Posteriors::new(p, PosteriorKind::Population).unwrap(), y, phi, labels }
     }
 
-    /// The share of unlabelled rows of each class whose set contains it, and the mean size of a set.
-    fn covered(world: &World, kind: SetKind, weighted: bool) -> ([f64; 2], f64) {
+    /// The share of new rows of each class whose set contains it, and the mean size of a set.
+    fn covered(n: usize, by_column: bool, kind: SetKind, weighted: bool) -> ([f64; 2], f64) {
         let equal = Phi::new(vec![0.5, 0.5]).unwrap();
-        let phi = |row: usize| if weighted { &world.phi[row] } else { &equal };
-        let conformal = Conformal::new(&world.p, &world.labels, phi).unwrap();
+        let known = world(n, by_column, 1);
+        let of_known = |row: usize| if weighted { &known.phi[row] } else { &equal };
+        let conformal = Conformal::new(&known.p, &known.labels, of_known).unwrap();
+        let world = world(n, by_column, 2);
         let (mut hits, mut counts, mut size) = ([0.0; 2], [0.0; 2], 0.0);
-        for row in (0..world.y.len()).filter(|&row| !world.labels.is_labelled(row)) {
-            let set = conformal.set(&world.p.row(row), phi(row), kind, 0.1);
+        for row in 0..n {
+            let phi = if weighted { &world.phi[row] } else { &equal };
+            let set = conformal.set(&world.p.row(row), phi, kind, 0.1);
             size += set.iter().filter(|inside| **inside).count() as f64;
             counts[world.y[row]] += 1.0;
             hits[world.y[row]] += f64::from(u8::from(set[world.y[row]]));
@@ -190,19 +193,18 @@ mod tests {
 
     #[test]
     fn sets_cover_every_class_whatever_phi_is() {
-        let (per_class, size) = covered(&world(20_000, false, 1), SetKind::PerClass, true);
+        let (per_class, size) = covered(20_000, false, SetKind::PerClass, true);
         // About 1400 and 3000 labelled rows: the standard error of the coverage is at most 0.008.
         assert!(per_class.iter().all(|share| (share - 0.9).abs() < 0.024), "{per_class:?}");
-        let (marginal, smaller) = covered(&world(20_000, false, 1), SetKind::Marginal, true);
+        let (marginal, smaller) = covered(20_000, false, SetKind::Marginal, true);
         assert!(smaller < size && marginal[1] < 0.88, "{marginal:?} {smaller} {size}");
     }
 
     #[test]
     fn where_columns_decide_too_the_weights_matter() {
-        let world = world(60_000, true, 2);
-        let (per_class, _) = covered(&world, SetKind::PerClass, true);
+        let (per_class, _) = covered(60_000, true, SetKind::PerClass, true);
         assert!(per_class.iter().all(|share| *share > 0.87), "{per_class:?}");
-        let (unweighted, _) = covered(&world, SetKind::PerClass, false);
+        let (unweighted, _) = covered(60_000, true, SetKind::PerClass, false);
         assert!(unweighted.iter().any(|share| *share < 0.85), "{unweighted:?}");
     }
 
