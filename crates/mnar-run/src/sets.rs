@@ -85,7 +85,7 @@ impl SavedSets {
         let calibrated = self.calibration.as_ref().map(|bcts| bcts.apply(&posteriors)).transpose()?;
         let population = population(calibrated.as_ref().unwrap_or(&posteriors), phi)?;
         let miss = 1.0 - options.level;
-        let set = |row: usize| self.scores.set(&population.row(row), phi.of(row), options.kind, miss);
+        let set = |row: usize| self.scores.set(population.row(row), phi.of(row), options.kind, miss);
         Ok((0..population.len()).map(set).collect())
     }
 

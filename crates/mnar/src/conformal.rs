@@ -183,7 +183,7 @@ mod tests {
         let (mut hits, mut counts, mut size) = ([0.0; 2], [0.0; 2], 0.0);
         for row in 0..n {
             let phi = if weighted { &world.phi[row] } else { &equal };
-            let set = conformal.set(&world.p.row(row), phi, kind, 0.1);
+            let set = conformal.set(world.p.row(row), phi, kind, 0.1);
             size += set.iter().filter(|inside| **inside).count() as f64;
             counts[world.y[row]] += 1.0;
             hits[world.y[row]] += f64::from(u8::from(set[world.y[row]]));
