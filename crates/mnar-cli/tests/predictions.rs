@@ -15,7 +15,7 @@ fn rows() -> Vec<(u64, &'static str, f64)> {
         let b = i.is_multiple_of(3);
         let confidence = 0.7 + 0.29 * ((i * 37 % 101) as f64 / 101.0);
         // One row in ten is scored for the wrong class.
-        let p = if b == !(i * 7).is_multiple_of(10) { confidence } else { 1.0 - confidence };
+        let p = if b != (i * 7).is_multiple_of(10) { confidence } else { 1.0 - confidence };
         let labelled = ((i * 13 % 97) as f64 / 97.0) < if b { 0.5 } else { 0.1 };
         (
             i as u64,
