@@ -141,7 +141,7 @@ def test_polars(frame, tmp_path):
     ],
 )
 def test_wrong_options(frame, tmp_path, options, message):
-    with pytest.raises(mnar.SettingsError, match=message):
+    with pytest.raises(mnar.MnarError, match=message):
         mnar.fit(frame, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
@@ -159,7 +159,7 @@ def test_errors_speak_of_the_table_and_of_keywords(frame, tmp_path):
 
 
 def test_wrong_data(tmp_path):
-    with pytest.raises(mnar.SettingsError, match="nowhere.csv"):
+    with pytest.raises(mnar.MnarError, match="nowhere.csv"):
         mnar.fit(tmp_path / "nowhere.csv", label="y", out=tmp_path / "run")
     with pytest.raises(mnar.InputError, match="pandas or a polars"):
         mnar.fit([1, 2, 3], label="y")
