@@ -2,9 +2,10 @@
 
 use anyhow::{Result, bail};
 use mnar::Class;
-use mnar::analysis::Findings;
+use mnar::analysis::{Findings, ReplicateWeights};
 use mnar::risk::RiskWeights;
 use mnar_data::{Column, ColumnKind, DataError, Formulas, TableWriter};
+use std::ops::Range;
 use std::path::Path;
 
 const LABEL: &str = "label";
@@ -17,6 +18,7 @@ pub(crate) struct WeightsFile<'a> {
     classes: &'a [String],
     by_class: RiskWeights,
     found: &'a Findings,
+    replicates: Option<&'a ReplicateWeights>,
     rows: usize,
 }
 
@@ -37,12 +39,17 @@ impl<'a> WeightsFile<'a> {
         id: Option<&str>,
         classes: &'a [String],
         found: &'a Findings,
+        replicates: Option<&'a ReplicateWeights>,
         formulas: Formulas,
     ) -> Result<Self> {
         let row = id.map_or(("row", ColumnKind::Integers), |id| (id.trim(), ColumnKind::Texts));
-        let columns = [row, (LABEL, ColumnKind::Texts), (ELL, ColumnKind::Numbers), (H, ColumnKind::Numbers)];
+        let mut columns = vec![row, (LABEL, ColumnKind::Texts), (ELL, ColumnKind::Numbers), (H, ColumnKind::Numbers)];
+        let names: Vec<String> = (1..=replicates.map_or(0, |drawn| drawn.weights.len()))
+            .map(|number| format!("replicate_{number}"))
+            .collect();
+        columns.extend(names.iter().map(|name| (name.as_str(), ColumnKind::Numbers)));
         let writer = TableWriter::create_with(path, &columns, formulas)?;
-        Ok(Self { writer, classes, by_class: RiskWeights::new(&found.phi), found, rows: 0 })
+        Ok(Self { writer, classes, by_class: RiskWeights::new(&found.phi), found, replicates, rows: 0 })
     }
 
     /// Adds the next rows.
@@ -60,11 +67,28 @@ impl<'a> WeightsFile<'a> {
         let numbers: Vec<u64> = (first as u64 + 1..=self.rows as u64).collect();
         let row = names.map_or(Column::Integers(&numbers), Column::Texts);
         let label = labels.iter().map(|label| label.map(|class| self.classes[class.index()].as_str()));
-        self.writer.write(&[row, Column::Texts(label.collect()), Column::Numbers(&ell), Column::Numbers(&h)])
+        let mut columns = vec![row, Column::Texts(label.collect()), Column::Numbers(&ell), Column::Numbers(&h)];
+        let replicates = self.replicates.map_or_else(Vec::new, |drawn| parts(drawn, first..self.rows));
+        columns.extend(replicates.iter().map(|weights| Column::Numbers(weights)));
+        self.writer.write(&columns)
     }
 
     /// Puts the file in its place.
     pub(crate) fn commit(self) -> Result<()> {
         Ok(self.writer.commit()?)
     }
+}
+
+/// The replicate weights of some rows, unlabelled ones included, which have none.
+fn parts(drawn: &ReplicateWeights, rows: Range<usize>) -> Vec<Vec<f64>> {
+    let start = drawn.rows.partition_point(|&row| row < rows.start);
+    let end = drawn.rows.partition_point(|&row| row < rows.end);
+    let part = |weights: &Vec<f64>| {
+        let mut part = vec![0.0; rows.len()];
+        for (&row, &weight) in drawn.rows[start..end].iter().zip(&weights[start..end]) {
+            part[row - rows.start] = weight;
+        }
+        part
+    };
+    drawn.weights.iter().map(part).collect()
 }

@@ -224,6 +224,26 @@ fn weights_are_those_of_the_printed_phi() {
 }
 
 #[test]
+fn replicate_weights_stand_beside_the_weights() {
+    let folder = folder();
+    let table = write(&folder, "p.csv", predictions(600));
+    let weights = folder.path().join("w.csv");
+    let (table, path) = (table.to_str().unwrap(), weights.to_str().unwrap());
+    let arguments = ["estimate", table, "--label", "y", "--interval", "information", "--weights", path];
+    json(&[&arguments[..], &["--replicate-weights", "5", "--format", "json"]].concat());
+    let text = std::fs::read_to_string(&weights).unwrap();
+    let header = "row,label,weight_labelled_loss,weight_unlabelled_loss,replicate_1,replicate_2,replicate_3,replicate_4,replicate_5";
+    assert_eq!(text.lines().next(), Some(header));
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let positive = |cell: &&str| cell.parse::<f64>().unwrap() > 0.0;
+        assert!(cells[4..].iter().all(|cell| positive(cell) != cells[1].is_empty()), "{line}");
+    }
+    refused(&["estimate", table, "--label", "y", "--replicate-weights", "5"], &["--weights"]);
+    refused(&[&arguments[..], &["--replicate-weights", "1"]].concat(), &["replicate-weights"]);
+}
+
+#[test]
 fn a_streamed_parquet_file_gives_the_same_estimate() {
     let folder = folder();
     let (mut y, mut columns, mut fold) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());

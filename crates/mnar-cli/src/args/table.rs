@@ -125,6 +125,7 @@ pub(crate) struct TableArgs {
   mnar estimate clinic.csv --label diagnosis --features age,bmi,glucose --given hospital
   mnar estimate predictions.csv --label y --method moments --shares sick=0.1,healthy=0.9
   mnar estimate predictions.csv --label y --weights weights.csv --id patient
+  mnar estimate clinic.csv --label y --features all --weights weights.csv --replicate-weights 200
   mnar estimate network.parquet --label y --proba logits --logits --classes cat,dog,emu
   mnar estimate scores.csv --label sick --proba score --positive yes")]
 pub(crate) struct EstimateArgs {
@@ -175,6 +176,12 @@ pub(crate) struct EstimateArgs {
     /// running them as formulas (in CSV; Parquet has them as they are)
     #[arg(long)]
     pub(crate) keep_formulas: bool,
+
+    /// Add this many replicate weights per row to the --weights file, for standard errors by survey software that count the
+    /// mechanism and, with --features, the classifier
+    #[arg(long, value_name = "N", requires = "weights", conflicts_with_all = ["stream", "audit"],
+        value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub(crate) replicate_weights: Option<u32>,
 
     /// Write a report of the estimate, the test and the checks: one HTML page that opens offline
     #[arg(long, value_name = "FILE")]

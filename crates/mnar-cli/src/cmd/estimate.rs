@@ -8,8 +8,8 @@ use crate::terminal::Terminal;
 use crate::weights::{self, WeightsFile};
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{About, EstimateSettings, Findings, Given};
-use mnar::{Labels, Rows};
+use mnar::analysis::{About, EstimateSettings, Findings, Given, ReplicateWeights};
+use mnar::{Progress as _, Rows};
 use mnar_data::{AtomicFile, Formulas, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
 use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
@@ -91,7 +91,13 @@ fn in_memory(
         }
     };
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, table.row_names.as_ref(), &found, formulas(args.keep_formulas))?;
+        let given = found.labelling.as_ref().map_or(&[][..], |labelling| &labelling.given);
+        let draw = |count| settings.replicate_weights(&evidence, given, count as usize, terminal);
+        let drawn = args.replicate_weights.map(draw).transpose()?;
+        if let Some(failed) = drawn.as_ref().map(|drawn| drawn.failed).filter(|failed| *failed > 0) {
+            terminal.warn(&format!("{failed} replicates failed, and the file has so many fewer"));
+        }
+        write_weights(path, table, &found, drawn.as_ref(), formulas(args.keep_formulas))?;
     }
     Ok((settings, found))
 }
@@ -128,7 +134,10 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
     let known = analysis.share(&PerClass::Items(args.shares.clone()))?;
     let found = analysis.findings(&table.labels, &known, args.table.seed)?;
     if let Some(path) = &args.weights {
-        write_weights(path, &table.labels, table.row_names.as_ref(), &found, formulas(args.keep_formulas))?;
+        if args.replicate_weights.is_some() {
+            bail!("--replicate-weights needs labels of at least two classes");
+        }
+        write_weights(path, table, &found, None, formulas(args.keep_formulas))?;
     }
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
@@ -152,8 +161,8 @@ fn streamed(
     };
     let found = settings.run_streamed(table, about)?;
     if let Some(path) = &args.weights {
-        let mut file =
-            WeightsFile::create(path, args.table.id.as_deref(), table.names(), &found, formulas(args.keep_formulas))?;
+        let (id, formulas) = (args.table.id.as_deref(), formulas(args.keep_formulas));
+        let mut file = WeightsFile::create(path, id, table.names(), &found, None, formulas)?;
         table.walk_labels(|rows| file.add(rows.labels, rows.names))?;
         file.commit()?;
     }
@@ -165,13 +174,14 @@ const PART: usize = 1 << 20;
 
 fn write_weights(
     path: &Path,
-    labels: &Labels,
-    row_names: Option<&RowNames>,
+    table: &Table,
     found: &Findings,
+    replicates: Option<&ReplicateWeights>,
     formulas: Formulas,
 ) -> Result<()> {
+    let (labels, row_names) = (&table.labels, table.row_names.as_ref());
     let id = row_names.map(|names| names.column.as_str());
-    let mut file = WeightsFile::create(path, id, labels.names(), found, formulas)?;
+    let mut file = WeightsFile::create(path, id, labels.names(), found, replicates, formulas)?;
     for (part, labels) in labels.as_slice().chunks(PART).enumerate() {
         let names = row_names.map(|RowNames { names, .. }| &names[part * PART..][..labels.len()]);
         let names = names.map(|names| names.iter().map(|name| Some(name.as_str()).filter(|name| !name.is_empty())));

@@ -35,6 +35,7 @@ mod positive;
 mod ranges;
 mod recipe;
 mod reestimate;
+mod replicate_weights;
 mod search;
 mod verdict;
 
@@ -48,6 +49,7 @@ pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
 pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect};
 pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
 pub(crate) use reestimate::Reestimate;
+pub use replicate_weights::ReplicateWeights;
 pub use verdict::{Verdict, VerdictKind};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.

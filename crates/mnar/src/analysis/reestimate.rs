@@ -6,7 +6,7 @@ use crate::covariates::Design;
 use crate::error::Error;
 use crate::estimate::PhiEstimate;
 use crate::evaluate::ExpectedLabels;
-use crate::labels::Labels;
+use crate::labels::{Class, Labels};
 use crate::mechanism::{ClassAndColumns, Mechanism, orthogonal_mechanism};
 use crate::posteriors::Posteriors;
 use crate::rows::Sample;
@@ -73,6 +73,25 @@ impl<'a> Reestimate<'a> {
         };
         let mechanism = orthogonal_mechanism(&sample, &start);
         ExpectedLabels::by_columns(used, self.labels, &mechanism, terms).map(Some)
+    }
+
+    /// P(labelled | class, columns) of every labelled row under row weights, with posteriors of the same rows.
+    pub(crate) fn phi_of_labelled(&self, posteriors: &Posteriors, weights: &[f64]) -> Result<Vec<f64>, Error> {
+        let sample = Sample::new(posteriors, self.labels)?.with_weights(Some(weights))?;
+        let calibrated = match self.recipe.calibration() {
+            None => None,
+            Some(calibration) => Some(calibration.fit(&sample)?.apply(posteriors)?),
+        };
+        let sample =
+            Sample::new(calibrated.as_ref().unwrap_or(posteriors), self.labels)?.with_weights(Some(weights))?;
+        let Some(design) = &self.design else {
+            let phi = self.recipe.estimate(&sample)?.phi;
+            return Ok(self.labels.labelled().map(|(_, class)| phi[class.index()]).collect());
+        };
+        let columns: Vec<&[f64]> = design.columns().iter().map(Vec::as_slice).collect();
+        let mechanism = ClassAndColumns::default().estimate(&sample.given(&columns)?, design.len())?.mechanism;
+        let of = |(row, class): (usize, Class)| mechanism.phi(class.index(), columns.iter().map(|column| column[row]));
+        Ok(self.labels.labelled().map(of).collect())
     }
 
     /// The mechanism under row weights. `known` replaces a mechanism by class that is known beforehand.
