@@ -81,7 +81,7 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         (None, _) => None,
         (Some(asked), Some(table)) => Some(sets(&folder, &model.classes, table.encoded(), &phi, asked)?),
         (Some(_), None) => {
-            let what = "prediction sets are there for tables, but not yet for images";
+            let what = "prediction sets are available for tables, not yet for images";
             return Err(RunError::options(what, [Remedy::unset("sets")]));
         }
     };

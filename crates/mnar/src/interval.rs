@@ -203,7 +203,11 @@ fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f6
 /// Wilson's interval of a share that was seen among so many rows, or among an effective number of them. It stays inside
 /// [0, 1] and is not empty at 0 of n.
 pub fn wilson(share: f64, rows: f64, level: f64) -> (f64, f64) {
-    let z = normal_quantile(level);
+    wilson_at(share, rows, normal_quantile(level))
+}
+
+/// The same with a quantile instead of a level.
+pub(crate) fn wilson_at(share: f64, rows: f64, z: f64) -> (f64, f64) {
     let scale = 1.0 + z * z / rows;
     let middle = (share + z * z / (2.0 * rows)) / scale;
     let half = z / scale * (share * (1.0 - share) / rows + z * z / (4.0 * rows * rows)).sqrt();

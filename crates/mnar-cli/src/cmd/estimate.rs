@@ -95,7 +95,7 @@ fn in_memory(
         let draw = |count| settings.replicate_weights(&evidence, given, count as usize, terminal);
         let drawn = args.replicate_weights.map(draw).transpose()?;
         if let Some(failed) = drawn.as_ref().map(|drawn| drawn.failed).filter(|failed| *failed > 0) {
-            terminal.warn(&format!("{failed} replicates failed, and the file has so many fewer"));
+            terminal.warn(&format!("{failed} replicates failed and are left out of the file"));
         }
         write_weights(path, table, &found, drawn.as_ref(), formulas(args.keep_formulas))?;
     }

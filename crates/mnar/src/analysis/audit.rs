@@ -9,6 +9,7 @@ use super::intervals::CONFIDENCE;
 use super::labelling::holm;
 use crate::error::Error;
 use crate::estimate::normal_quantile;
+use crate::interval::wilson_at;
 use crate::labels::{Class, Labels};
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
@@ -200,9 +201,7 @@ impl Audit {
 /// is of the class. The predictions are not taken to be worth more than three times the audit.
 fn wilson(share: f64, variance: f64, audited: f64, z: f64) -> (f64, f64) {
     let n = (share * (1.0 - share) / variance.max(1e-300)).clamp(1.0, 4.0 * audited);
-    let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-    ((centre - half).clamp(0.0, share), (centre + half).clamp(share, 1.0))
+    wilson_at(share, n, z)
 }
 
 #[cfg(test)]

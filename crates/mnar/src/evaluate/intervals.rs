@@ -1,7 +1,7 @@
 //! Intervals of metrics from the replicates of a bootstrap.
 
 use crate::analysis::CONFIDENCE;
-use crate::interval::{mean_and_sd, t_quantile};
+use crate::interval::{mean_and_sd, t_quantile, wilson_at};
 
 /// On which scale replicates of a metric are about normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +131,8 @@ fn wilson(p: f64, sd: f64, t: f64, support: Support) -> (f64, f64) {
     if n.is_infinite() {
         return (p, p);
     }
-    let z = t * t / n;
-    let centre = (p + z / 2.0) / (1.0 + z);
-    let half = (z * p * (1.0 - p) + z * z / 4.0).sqrt() / (1.0 + z);
-    ((centre - half).min(p - beside).max(0.0), (centre + half).max(p + beside).min(1.0))
+    let (low, high) = wilson_at(p, n, t);
+    (low.min(p - beside).max(0.0), high.max(p + beside).min(1.0))
 }
 
 #[cfg(test)]
