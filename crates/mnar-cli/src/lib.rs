@@ -12,6 +12,7 @@ mod input;
 mod inspection;
 mod interrupt;
 mod output;
+mod progress_log;
 mod terminal;
 mod weights;
 

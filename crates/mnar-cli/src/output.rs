@@ -6,9 +6,11 @@
 //! reason to fail.
 
 use anyhow::{Context as _, Result};
+use mnar_data::is_stdout;
 use mnar_report::{is_unsettling, printable_lines};
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 
 /// A result as JSON, headed by the version that made it.
 #[derive(Serialize)]
@@ -32,6 +34,25 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Writes a result to stdout as JSON. What would upset a terminal is escaped, so that programs read it as it was.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     write_out(&(escaped(&serde_json::to_string_pretty(value)?) + "\n"))
+}
+
+/// Writes a result as [`print`] does, or to stderr where standard output is taken by the file that was asked for as well.
+pub(crate) fn print_beside(file: Option<&Path>, text: &str) -> Result<()> {
+    if !file.is_some_and(is_stdout) {
+        return print(text);
+    }
+    complain(text.trim_end());
+    Ok(())
+}
+
+/// Writes a result as [`print_json`] does, or to stderr where standard output is taken by the file that was asked for as
+/// well.
+pub(crate) fn print_json_beside(file: Option<&Path>, value: &impl Serialize) -> Result<()> {
+    if !file.is_some_and(is_stdout) {
+        return print_json(value);
+    }
+    complain(&escaped(&serde_json::to_string_pretty(value)?));
+    Ok(())
 }
 
 /// Writes a line to stderr, if that is possible.

@@ -1,20 +1,25 @@
 //! Progress on stderr.
 
 use crate::output;
+use crate::progress_log::ProgressLog;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mnar::progress::{EpochRecord, Progress, Stage};
-use std::sync::Arc;
+use std::io::{IsTerminal as _, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-/// A progress bar where a person is watching, and Ctrl-C.
+/// A progress bar where a person is watching, lines of a log elsewhere, and Ctrl-C.
 pub struct Terminal {
     bar: ProgressBar,
+    log: Option<Mutex<ProgressLog>>,
     quiet: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Terminal {
-    /// A bar on stderr, hidden if `quiet` or if stderr is not a terminal. `stop` is set from outside to cancel the work.
+    /// A bar on stderr, or, where that is not a terminal, a line every ten seconds; nothing if `quiet`. `stop` is set from
+    /// outside to cancel the work.
     pub fn new(quiet: bool, stop: Arc<AtomicBool>) -> Self {
         let bar = ProgressBar::new(0);
         if quiet {
@@ -22,7 +27,8 @@ impl Terminal {
         }
         let style = ProgressStyle::with_template("{prefix:>10} [{bar:28}] {pos}/{len} {msg} {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        Self { bar, quiet, stop }
+        let log = (!quiet && !stderr().is_terminal()).then(|| Mutex::new(ProgressLog::new(Instant::now())));
+        Self { bar, log, quiet, stop }
     }
 
     /// Removes the bar.
@@ -39,10 +45,17 @@ impl Progress for Terminal {
         self.bar.set_length(steps);
         self.bar.set_position(done);
         self.bar.reset_eta();
+        if let Some(log) = &self.log {
+            log.lock().unwrap_or_else(PoisonError::into_inner).begin(stage, steps, done, Instant::now());
+        }
     }
 
     fn step(&self) {
         self.bar.inc(1);
+        if let Some(log) = &self.log {
+            let line = log.lock().unwrap_or_else(PoisonError::into_inner).step(Instant::now());
+            line.iter().for_each(|line| output::complain(line));
+        }
     }
 
     fn epoch(&self, record: &EpochRecord) {

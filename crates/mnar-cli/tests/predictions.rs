@@ -229,3 +229,24 @@ fn standard_input_is_read_once_for_every_use() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("for both the data and the labels"), "{message}");
 }
+
+#[test]
+fn a_dash_writes_to_standard_output_and_the_summary_moves_to_stderr() {
+    let files = Files::new();
+    let table = files.csv("p.csv", "y,p_a,p_b", |_, label, p| format!("{label},{},{p}", 1.0 - p));
+    let to_file = files.path("w.csv");
+    let arguments = ["estimate", &table, "--label", "y", "--interval", "information", "--weights"];
+    let expected = run(&[&arguments[..], &[to_file.to_str().unwrap()]].concat());
+    let piped = run(&[&arguments[..], &["-"]].concat());
+    assert!(piped.status.success());
+    assert_eq!(piped.stdout, std::fs::read(&to_file).unwrap());
+    let (summary, errors) = (String::from_utf8(expected.stdout).unwrap(), String::from_utf8(piped.stderr).unwrap());
+    assert!(errors.contains(summary.trim_end()), "{errors}");
+
+    let masked = files.path("masked.csv");
+    let arguments = ["simulate", &table, "--label", "y", "--phi", "0.5,0.5", "-o"];
+    run(&[&arguments[..], &[masked.to_str().unwrap()]].concat());
+    let piped = run(&[&arguments[..], &["-"]].concat());
+    assert_eq!(piped.stdout, std::fs::read(&masked).unwrap());
+    assert!(!std::path::Path::new("-").exists());
+}

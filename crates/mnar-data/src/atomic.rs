@@ -5,12 +5,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// A file written under a temporary name beside its place, and moved there by [`commit`](Self::commit).
-/// Dropped before that, it leaves nothing behind, and what was there stays as it was.
+/// Dropped before that, it leaves nothing behind, and what was there stays as it was. The name `-` stands for standard
+/// output, which receives everything at the commit (a file of this name is `./-`).
 ///
 /// ```
 /// use std::io::Write;
@@ -35,6 +36,8 @@ enum Destination {
     },
     /// A device or pipe, such as /dev/stdout: it must not be replaced by a file.
     Direct(BufWriter<File>),
+    /// Standard output, which gets what this nameless file holds.
+    Stdout(BufWriter<File>),
 }
 
 /// What the names of unfinished files start and end with.
@@ -65,7 +68,7 @@ const BUFFER: usize = 1 << 18;
 impl AtomicFile {
     /// Starts a file that will be at `path`.
     pub fn create(path: &Path) -> Result<Self, DataError> {
-        let shown = show(path);
+        let shown = if is_stdout(path) { "standard output".to_owned() } else { show(path) };
         let to = Destination::open(path).map_err(|error| DataError::io(&shown, "written", error))?;
         Ok(Self { shown, to })
     }
@@ -83,8 +86,16 @@ impl AtomicFile {
     }
 }
 
+/// Whether a name to write to stands for standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 impl Destination {
     fn open(path: &Path) -> io::Result<Self> {
+        if is_stdout(path) {
+            return Ok(Self::Stdout(BufWriter::with_capacity(BUFFER, tempfile::tempfile()?)));
+        }
         let existing = fs::metadata(path).ok();
         if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
@@ -125,6 +136,16 @@ impl Destination {
                 Ok(())
             }
             Self::Direct(mut file) => file.flush(),
+            Self::Stdout(held) => {
+                let mut held = held.into_inner().map_err(io::IntoInnerError::into_error)?;
+                held.rewind()?;
+                let mut out = io::stdout().lock();
+                match io::copy(&mut held, &mut out).and_then(|_| out.flush()) {
+                    // The reader has seen enough.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                    written => written,
+                }
+            }
         }
     }
 }
@@ -133,14 +154,14 @@ impl Write for AtomicFile {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             Destination::Renamed { temporary, .. } => temporary.write(buffer),
-            Destination::Direct(file) => file.write(buffer),
+            Destination::Direct(file) | Destination::Stdout(file) => file.write(buffer),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             Destination::Renamed { temporary, .. } => temporary.flush(),
-            Destination::Direct(file) => file.flush(),
+            Destination::Direct(file) | Destination::Stdout(file) => file.flush(),
         }
     }
 }

@@ -64,7 +64,7 @@ mod values;
 mod write;
 
 pub use arrow_table::{ArrowTable, Source, SourceKind};
-pub use atomic::{AtomicFile, is_partial, sweep_partial};
+pub use atomic::{AtomicFile, is_partial, is_stdout, sweep_partial};
 pub use checksum::{Checksum, Sum};
 pub use columns::PredictionColumns;
 pub use dataset::{Dataset, Expected, Inputs, ReadOptions, RowsToPredict, Split, read_dataset, read_for_prediction};

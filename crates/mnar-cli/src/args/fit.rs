@@ -69,7 +69,7 @@ pub(crate) struct PredictArgs {
     #[arg(value_name = "DATA")]
     pub(crate) data: PathBuf,
 
-    /// The table to write: CSV, TSV or Parquet by its name
+    /// The table to write: CSV, TSV or Parquet by its name; `-` is standard output, as CSV
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
 

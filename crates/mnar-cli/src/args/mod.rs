@@ -102,7 +102,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "COLUMN[:VALUE]=FACTOR")]
     pub(crate) odds: Vec<String>,
 
-    /// Where to write the masked table, in the format of the input
+    /// Where to write the masked table, in the format of the input; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
 

@@ -168,7 +168,8 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Budget>,
 
-    /// Write per-row weights for another trainer: 1/phi of the label, and the factor of an unlabelled loss
+    /// Write per-row weights for another trainer: 1/phi of the label, and the factor of an unlabelled loss; `-` is standard
+    /// output, and the estimate is then printed on stderr
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 

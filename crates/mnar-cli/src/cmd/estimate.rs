@@ -60,8 +60,8 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         estimated => estimated?,
     };
     match args.table.format {
-        Format::Json => output::print_json(&Versioned::new(&found))?,
-        Format::Text => output::print(&estimate_text(&found, &settings))?,
+        Format::Json => output::print_json_beside(args.weights.as_deref(), &Versioned::new(&found))?,
+        Format::Text => output::print_beside(args.weights.as_deref(), &estimate_text(&found, &settings))?,
     }
     Ok(Outcome::Done)
 }
@@ -140,8 +140,10 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
         write_weights(path, table, &found, None, formulas(args.keep_formulas))?;
     }
     match args.table.format {
-        Format::Json => output::print_json(&Versioned::new(&found))?,
-        Format::Text => output::print(&estimate_text(&found, &EstimateSettings::default()))?,
+        Format::Json => output::print_json_beside(args.weights.as_deref(), &Versioned::new(&found))?,
+        Format::Text => {
+            output::print_beside(args.weights.as_deref(), &estimate_text(&found, &EstimateSettings::default()))?;
+        }
     }
     Ok(Outcome::Done)
 }

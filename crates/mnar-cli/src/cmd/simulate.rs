@@ -69,8 +69,8 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         notes: notes.iter().map(Note::to_string).collect(),
     };
     match args.format {
-        Format::Json => output::print_json(&result)?,
-        Format::Text => output::print(&text(&result))?,
+        Format::Json => output::print_json_beside(Some(&args.output), &result)?,
+        Format::Text => output::print_beside(Some(&args.output), &text(&result))?,
     }
     Ok(Outcome::Done)
 }
