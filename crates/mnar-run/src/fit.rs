@@ -421,7 +421,7 @@ impl Run<'_> {
             .with_trees(trees.as_ref().map(TreesBeside::weight));
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
         findings.warnings.extend(self.columns_warning(&findings));
-        let provenance = origin.provenance(&self.plan.options, device::name(&self.device)?, start)?;
+        let provenance = origin.provenance(&self.plan.options, device::name(&self.device), start)?;
         let report =
             Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
         folder.finish(&report)?;

@@ -58,7 +58,6 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         }
         return PositiveModel::load(&folder)?.predict(data.into(), options.split, options.id.as_deref());
     }
-    device::name(&device::cpu())?;
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
     let trees = TreesBeside::load(&folder, &model)?;
     let expected = match &model.encoding {

@@ -26,11 +26,11 @@ pub fn wgpu() -> Result<Device, TrainError> {
 }
 
 /// The name of what computes, for a report: `cpu, avx2 kernels`, or the device's own name.
-pub fn name(device: &Device) -> Result<String, TrainError> {
+pub fn name(device: &Device) -> String {
     if is_cpu(device) {
-        return Ok(format!("cpu, {} kernels", cpu_kernels()));
+        return format!("cpu, {} kernels", cpu_kernels());
     }
     let debug = format!("{device:?}");
     let known = ["Wgpu", "Cuda"].into_iter().find(|name| debug.contains(name));
-    Ok(known.map_or(debug, str::to_lowercase))
+    known.map_or(debug, str::to_lowercase)
 }

@@ -110,11 +110,15 @@ pub struct Trained<M> {
 /// Steps and epochs are reported to `progress`. If it cancels, the checkpoint is written and the result is
 /// [`mnar::Error::Cancelled`]; the same call goes on from there.
 pub fn train<M: NetworkModule>(network: M, job: &Job<'_>, progress: &dyn Progress) -> Result<Trained<M>, TrainError> {
-    let mut run = Run::start(network, job)?;
-    progress.begin(job.stage, run.steps, run.state.step);
-    let ended = run.until_end(progress);
-    progress.end();
-    run.finish(ended?)
+    // On a thread of rayon's pool: from any other, every small kernel would wake a thread of the pool and wait for it, which
+    // took a quarter of a step on a small table.
+    rayon::scope(|_| {
+        let mut run = Run::start(network, job)?;
+        progress.begin(job.stage, run.steps, run.state.step);
+        let ended = run.until_end(progress);
+        progress.end();
+        run.finish(ended?)
+    })
 }
 
 struct Run<'a, M> {

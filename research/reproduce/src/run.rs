@@ -175,7 +175,7 @@ fn outcome(setting: &Setting<'_>, method: Candidate, learnt: &Learnt, seconds: f
         labelled: counts,
         chosen_epoch: learnt.chosen_epoch,
         seconds,
-        computed_on: device::name(setting.device)?,
+        computed_on: device::name(setting.device),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: setting.settings.clone(),
         folds: method.sees_labelled_only().then(|| setting.folds.clone()),
