@@ -1,5 +1,7 @@
 //! Labelling that depends on columns, from the command line.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
+
 use assert_cmd::Command;
 use mnar_data::{Column, write_table};
 use serde_json::Value;
@@ -203,4 +205,55 @@ fn a_rare_value_of_a_number_is_a_column_that_varies() {
         json(&["estimate", path.to_str().unwrap(), "--label", "y", "--given", "urgent", "--interval", "information"]);
     let rates = found["labelling"]["effects"][0]["rates"].as_array().unwrap();
     assert_eq!(rates.iter().map(|rate| rate["group"].as_str().unwrap()).collect::<Vec<_>>(), ["0", "1"]);
+}
+
+#[test]
+fn products_of_columns_are_estimated_tested_and_evaluated() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("p.parquet");
+    predictions(6_000).write(&path);
+    let path = path.to_str().unwrap();
+    let quick = ["--interval", "information"];
+    let estimate = ["estimate", path, "--label", "y", "--given", "site*age"];
+    let found = json(&[&estimate[..], &quick, &["--sensitivity", "0.5,1,2"]].concat());
+    let effects = found["labelling"]["effects"].as_array().unwrap();
+    let columns: Vec<&str> = effects.iter().map(|effect| effect["column"].as_str().unwrap()).collect();
+    assert_eq!(columns, ["site", "age", "site x age"]);
+    // The age matters more in the North, whichever site it is compared with.
+    let north = |effect: &Value| effect["term"] == "site=North x age";
+    let terms = effects[2]["terms"].as_array().unwrap();
+    match terms.iter().find(|term| north(term)) {
+        Some(term) => assert!(term["ci95"][0].as_f64().unwrap() > 1.0, "{term}"),
+        None => assert!(terms.iter().all(|term| term["ci95"][1].as_f64().unwrap() < 1.0), "{terms:?}"),
+    }
+    // At a factor of 1, the sensitivity curve is the estimate.
+    close(&found["sensitivity"][1]["phi"], &found["phi"], 1e-7, "phi");
+    close(&found["sensitivity"][1]["prevalence"], &found["prevalence"], 1e-7, "prevalence");
+    assert_ne!(found["sensitivity"][0]["phi"], found["sensitivity"][2]["phi"]);
+
+    // As text, and on the page with the groups.
+    let page = folder.path().join("page.html");
+    let with_page = ["--by", "site", "--report", page.to_str().unwrap(), "--quiet", "--replicates", "30"];
+    let output = mnar(&[&estimate[..], &with_page].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains(" x age"), "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("site x age") && page.contains("By site") && page.contains("Same class shares in every group")
+    );
+
+    let tested = json(&["test", path, "--label", "y", "--given", "site*age", "--permutations", "99"]);
+    assert_eq!(tested["labelling"]["given"][0], "site*age");
+    assert_eq!(tested["labelling"]["effects"].as_array().unwrap().len(), 3);
+    let evaluated = json(&["evaluate", path, "--label", "y", "--given", "site*age", "--replicates", "0"]);
+    assert!(evaluated["metrics"].as_array().unwrap().len() > 3);
+    // With features, both columns are features too.
+    let features = ["estimate", path, "--label", "y", "--features", "p_sick", "--given", "site*age"];
+    let found = json(&[&features[..], &quick, &["--classifier", "softmax"]].concat());
+    assert_eq!(found["labelling"]["effects"].as_array().unwrap().len(), 3);
+    let named = found["features"].as_array().unwrap();
+    assert!(named.iter().any(|name| name == "age") && named.len() > 4, "{named:?}");
+
+    assert!(refused(&["estimate", path, "--label", "y", "--given", "site*weight"]).contains("weight"));
+    assert!(refused(&["estimate", path, "--label", "y", "--given", "class*site"]).contains("`class`"));
 }

@@ -256,6 +256,35 @@ fn the_sensitivity_curve_tilts_the_mechanism_by_columns() {
     assert!(found.breakdown.is_none_or(|factor| (factor.ln()).abs() > 0.1));
 }
 
+/// Where labels depend on the product of two columns and the scores do too, the class seems to matter beyond the columns unless
+/// their product is given.
+#[test]
+fn a_product_of_columns_is_not_taken_for_an_effect_of_the_class() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (mut p, mut y, mut a, mut b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..4_000 {
+        let (u, v) = (2.0 * rng.random::<f64>() - 1.0, 2.0 * rng.random::<f64>() - 1.0);
+        let s = 1.0 / (1.0 + (-(2.0 * u * v + 2.0 * rng.random::<f64>() - 1.0)).exp());
+        let class = usize::from(rng.random::<f64>() >= s);
+        let labelled = rng.random::<f64>() < 1.0 / (1.0 + (-3.0 * u * v).exp());
+        y.push(labelled.then(|| Class::from(class)));
+        p.extend([s, 1.0 - s]);
+        a.push(u);
+        b.push(v);
+    }
+    let rows = y.len();
+    let posteriors = Posteriors::new(Array2::from_shape_vec((rows, 2), p).unwrap(), PosteriorKind::Labelled).unwrap();
+    let labels = Labels::new(y, vec!["no".into(), "yes".into()]).unwrap();
+    let covariates = Covariates::new(vec![Covariate::numeric("a", a), Covariate::numeric("b", b)]).unwrap();
+    let p_value = |given: &[&str]| {
+        let evidence = Evidence::predictions(&posteriors, &labels).with_covariates(&covariates).unwrap();
+        let found = settings(given).run(&evidence, &()).unwrap();
+        found.labelling.unwrap().class_beyond_columns.unwrap().p_value
+    };
+    assert!(p_value(&["a", "b"]) < 0.05);
+    assert!(p_value(&["a*b"]) > 0.05, "{}", p_value(&["a*b"]));
+}
+
 #[test]
 fn uncertain_rows_have_the_phi_of_their_row() {
     let p =

@@ -3,7 +3,7 @@
 use super::Evidence;
 use super::effects::Effects;
 use super::recipe::{GivenColumns, Ran, SCORED_ROWS, uncertainty};
-use crate::covariates::{Covariate, Covariates, Design};
+use crate::covariates::{Covariate, Covariates, Design, Product};
 use crate::error::Error;
 use crate::labels::Labels;
 use crate::mechanism::{Direction, Mechanism, MechanismEstimate, Reference, Scores, orthogonal_check};
@@ -312,14 +312,19 @@ const SHADOW: f64 = 0.01;
 
 /// Whether anything is left in the features that tells the classes apart once the columns are given: the share of the
 /// variation of the scores that smooth functions of the columns do not explain.
-pub(super) fn shadow(evidence: &Evidence<'_>, posteriors: &Posteriors, given: &Covariates) -> Result<bool, Error> {
+pub(super) fn shadow(
+    evidence: &Evidence<'_>,
+    posteriors: &Posteriors,
+    given: &Covariates,
+    products: &[Product],
+) -> Result<bool, Error> {
     if let (Some(features), Some(all)) = (&evidence.features, evidence.covariates) {
         let every = !features.names.is_empty() && all.columns().iter().all(|column| given.get(&column.name).is_ok());
         if every {
             return Ok(false);
         }
     }
-    let left = crate::test::beyond_columns::unexplained(posteriors, &evidence.plan, given)?;
+    let left = crate::test::beyond_columns::unexplained(posteriors, &evidence.plan, given, products)?;
     Ok(left > SHADOW)
 }
 

@@ -122,13 +122,13 @@ impl EstimateSettings {
         let chance = evidence.chance(self.permutations, self.seed)?;
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
-            let columns = covariates.select(&given)?;
+            let (columns, products) = (covariates.select(&given)?, covariates.products(&given)?);
             let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
-            identified = shadow(evidence, used, &columns)?;
+            identified = shadow(evidence, used, &columns, &products)?;
             if identified {
                 let permutations = affordable_permutations(self.permutations, labels.len());
                 let test = BeyondColumns { permutations, seed: self.seed };
-                beyond = Some(test.run(&sample, &evidence.plan, &columns)?);
+                beyond = Some(test.run_with(&sample, &evidence.plan, &columns, &products)?);
             }
             if let Some(fitted) = &step.ran.mechanism {
                 let design = &step.candidates.design;
