@@ -57,6 +57,21 @@ def test_pandas_and_numbers() -> None:
     assert mnar.LabelMechanism(interval="information").fit(proba, y, given=frame[["site", "age"]]).verdict_ is not None
 
 
+def test_products_of_columns() -> None:
+    proba, _, site, y = world(5)
+    given = {"site": np.array(["north", "south", "west"])[site], "age": np.arange(len(y)) % 70}
+    found = mnar.LabelMechanism(interval="information").fit(proba, y, given=given, products=["site*age"]).found_
+    effects = {effect["column"]: effect for effect in found["labelling"]["effects"]}
+    assert list(effects) == ["site", "age", "site x age"]
+    terms = [term["term"] for term in effects["site x age"]["terms"]]
+    assert len(terms) == 2 and all(term.startswith("site=") and term.endswith(" x age") for term in terms)
+    assert mnar.mcar_test(proba, y, given=given, products="site*age", permutations=99).found["labelling"]["given"][-1] == "site*age"
+    with pytest.raises(mnar.MnarError, match="weight"):
+        mnar.LabelMechanism(interval="information").fit(proba, y, given=given, products=["site*weight"])
+    with pytest.raises(mnar.InputError, match="two columns"):
+        mnar.LabelMechanism(interval="information").fit(proba, y, given=given, products=["site"])
+
+
 def test_an_audit_holds_whatever_decides() -> None:
     proba, truth, _, y = world(2, hidden=1.0)
     rng = np.random.default_rng(3)

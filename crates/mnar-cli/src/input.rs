@@ -56,9 +56,11 @@ impl Table {
         };
         if features != "all" {
             let mut names: Vec<String> = features.split(',').map(|name| name.trim().to_owned()).collect();
-            for name in asked(args, by) {
-                if !names.contains(&name) {
-                    names.push(name);
+            // `hospital*age` stands for both columns.
+            let asked = asked(args, by);
+            for name in asked.iter().flat_map(|name| name.split('*')).map(str::trim) {
+                if !names.iter().any(|other| other == name) {
+                    names.push(name.to_owned());
                 }
             }
             options.features = Some(names);

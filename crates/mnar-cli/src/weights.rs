@@ -1,9 +1,9 @@
 //! The file of row weights that `estimate --weights` writes for another trainer.
 
 use anyhow::{Result, bail};
-use mnar::Class;
 use mnar::analysis::{Findings, ReplicateWeights};
 use mnar::risk::RiskWeights;
+use mnar::{Class, Phi};
 use mnar_data::{Column, ColumnKind, DataError, Formulas, TableWriter};
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,6 @@ pub(crate) struct WeightsFile<'a> {
     writer: TableWriter,
     classes: &'a [String],
     by_class: RiskWeights,
-    found: &'a Findings,
     replicates: Option<&'a ReplicateWeights>,
     rows: usize,
 }
@@ -38,7 +37,7 @@ impl<'a> WeightsFile<'a> {
         path: &Path,
         id: Option<&str>,
         classes: &'a [String],
-        found: &'a Findings,
+        found: &Findings,
         replicates: Option<&'a ReplicateWeights>,
         formulas: Formulas,
     ) -> Result<Self> {
@@ -49,17 +48,21 @@ impl<'a> WeightsFile<'a> {
             .collect();
         columns.extend(names.iter().map(|name| (name.as_str(), ColumnKind::Numbers)));
         let writer = TableWriter::create_with(path, &columns, formulas)?;
-        Ok(Self { writer, classes, by_class: RiskWeights::new(&found.phi), found, replicates, rows: 0 })
+        Ok(Self { writer, classes, by_class: RiskWeights::new(&found.phi), replicates, rows: 0 })
     }
 
-    /// Adds the next rows.
-    pub(crate) fn add(&mut self, labels: &[Option<Class>], names: Option<Vec<Option<&str>>>) -> Result<(), DataError> {
+    /// Adds the next rows. Where labelling depends on columns, `phi` has the probabilities of each of them.
+    pub(crate) fn add(
+        &mut self,
+        labels: &[Option<Class>],
+        names: Option<Vec<Option<&str>>>,
+        phi: Option<&[Phi]>,
+    ) -> Result<(), DataError> {
         let first = self.rows;
         self.rows += labels.len();
         let (mut ell, mut h) = (Vec::with_capacity(labels.len()), Vec::with_capacity(labels.len()));
-        for (row, &label) in (first..).zip(labels) {
-            // Where labelling depends on columns, every row has weights of its own.
-            let of_row = self.found.row_phi.as_ref().map(|rows| RiskWeights::new(&rows[row]));
+        for (i, &label) in labels.iter().enumerate() {
+            let of_row = phi.map(|rows| RiskWeights::new(&rows[i]));
             let weights = of_row.as_ref().unwrap_or(&self.by_class);
             ell.push(weights.ell(label));
             h.push(weights.h(label));

@@ -21,15 +21,17 @@ use std::time::SystemTime;
 
 /// Predictions that stay in their Parquet file: a few batches of rows are in memory at a time.
 pub struct ParquetPredictions {
-    file: Passes,
-    selection: Selection,
-    classes: Classes,
+    pub(crate) file: Passes,
+    pub(crate) selection: Selection,
+    pub(crate) classes: Classes,
     /// Whether the rows have names, in the last column of texts.
-    named: bool,
+    pub(crate) named: bool,
     kind: PosteriorKind,
     rows: usize,
     counts: Vec<usize>,
     renormalised: Renormalised,
+    /// Values that mean missing.
+    pub(crate) missing: Vec<String>,
 }
 
 /// Some rows, one after the other: their labels, and their names if a column was named for them.
@@ -38,14 +40,16 @@ pub struct LabelledRows<'a> {
     pub labels: &'a [Option<Class>],
     /// The names, `None` where one is missing.
     pub names: Option<Vec<Option<&'a str>>>,
+    /// The terms of columns that labelling depends on, one slice per term; none where there are no such columns.
+    pub given: &'a [&'a [f64]],
 }
 
 /// A file that is read several times.
-struct Passes {
+pub(crate) struct Passes {
     path: PathBuf,
-    shown: String,
+    pub(crate) shown: String,
     stamp: Stamp,
-    footer: Arc<ParquetFooter>,
+    pub(crate) footer: Arc<ParquetFooter>,
 }
 
 /// Recognises a file that was replaced between two passes.
@@ -78,35 +82,43 @@ impl Passes {
         Ok(Self { path: path.to_owned(), shown, stamp, footer })
     }
 
-    fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
+    /// The file, to be read from its start.
+    pub(crate) fn again(&self) -> Result<ParquetTable<File>, DataError> {
         // A file of its own for each pass: passes may run side by side, and copies of a handle share its position.
         let file = File::open(&self.path).map_err(|error| DataError::io(&self.shown, "opened", error))?;
         if Stamp::of(&file, &self.shown)? != self.stamp {
             return Err(DataError::Changed { path: self.shown.clone() });
         }
-        Box::new(ParquetTable::again(file, self.footer.clone())).batches(selection)
+        Ok(ParquetTable::again(file, self.footer.clone()))
     }
 
-    /// One pass: the next batch is decoded on another thread while `visit` has the present one.
-    fn walk(
-        &self,
-        selection: &Selection,
-        mut visit: impl FnMut(Batch) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        let batches = self.batches(selection)?;
-        std::thread::scope(|scope| {
-            let (send, receive) = sync_channel::<Result<Batch, DataError>>(1);
-            scope.spawn(move || {
-                for batch in batches {
-                    // The receiver is gone once a row was refused.
-                    if send.send(batch).is_err() {
-                        break;
-                    }
-                }
-            });
-            receive.into_iter().try_for_each(|batch| visit(batch?))
-        })
+    pub(crate) fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
+        Box::new(self.again()?).batches(selection)
     }
+
+    /// One pass over the selected columns.
+    fn walk(&self, selection: &Selection, visit: impl FnMut(Batch) -> Result<(), DataError>) -> Result<(), DataError> {
+        in_turn(self.batches(selection)?, visit)
+    }
+}
+
+/// Decodes the next item on another thread while `visit` has the present one.
+pub(crate) fn in_turn<T: Send>(
+    items: impl Iterator<Item = Result<T, DataError>> + Send,
+    mut visit: impl FnMut(T) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel::<Result<T, DataError>>(1);
+        scope.spawn(move || {
+            for item in items {
+                // The receiver is gone once a row was refused.
+                if send.send(item).is_err() {
+                    break;
+                }
+            }
+        });
+        receive.into_iter().try_for_each(|item| visit(item?))
+    })
 }
 
 /// Distinct labels that are counted. A column of names by mistake has more, and is refused for those that were.
@@ -146,6 +158,7 @@ impl ParquetPredictions {
             kind: columns.kind,
             rows: 0,
             renormalised: Renormalised::default(),
+            missing: columns.missing.clone(),
         };
         table.count()?;
         Ok(table)
@@ -198,16 +211,23 @@ impl ParquetPredictions {
 
     /// One pass over probabilities and labels.
     fn walk(&self, mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised)) -> Result<(), DataError> {
-        self.file.walk(&self.selection, |Batch { first_row, numbers, texts, .. }| {
-            let labels = self.classes.encode(&texts[0], first_row)?;
-            let mut numbers = self.classes.probabilities(numbers, first_row)?;
-            let mut columns: Vec<&mut [f64]> = numbers.iter_mut().map(Vec::as_mut_slice).collect();
-            let drift = check_rows(&mut columns, first_row)
-                .map_err(|error| DataError::posterior(&self.file.shown, error, &self.classes.names))?;
-            let columns: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
-            visit(&columns, &labels, drift);
-            Ok(())
-        })
+        self.file.walk(&self.selection, |batch| self.visit(batch, &mut visit))
+    }
+
+    /// Checks a batch and hands over its probabilities and labels.
+    pub(crate) fn visit(
+        &self,
+        Batch { first_row, numbers, texts, .. }: Batch,
+        mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised),
+    ) -> Result<(), DataError> {
+        let labels = self.classes.encode(&texts[0], first_row)?;
+        let mut numbers = self.classes.probabilities(numbers, first_row)?;
+        let mut columns: Vec<&mut [f64]> = numbers.iter_mut().map(Vec::as_mut_slice).collect();
+        let drift = check_rows(&mut columns, first_row)
+            .map_err(|error| DataError::posterior(&self.file.shown, error, &self.classes.names))?;
+        let columns: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
+        visit(&columns, &labels, drift);
+        Ok(())
     }
 
     /// One pass over the labels, and over the names of the rows, without the probabilities.
@@ -215,12 +235,21 @@ impl ParquetPredictions {
         &self,
         mut visit: impl FnMut(LabelledRows<'_>) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
-        self.file.walk(&Selection::texts(self.selection.texts.clone()), |batch| {
-            let labels = self.classes.encode(&batch.texts[0], batch.first_row)?;
-            let names = batch.texts.last().filter(|_| self.named);
-            let names = names.map(|names| names.iter().map(|name| name.map(str::trim)).collect());
-            visit(LabelledRows { labels: &labels, names })
-        })
+        self.file
+            .walk(&Selection::texts(self.selection.texts.clone()), |batch| self.visit_labels(&batch, &[], &mut visit))
+    }
+
+    /// Hands over the labels and names of a batch.
+    pub(crate) fn visit_labels(
+        &self,
+        batch: &Batch,
+        given: &[&[f64]],
+        mut visit: impl FnMut(LabelledRows<'_>) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let labels = self.classes.encode(&batch.texts[0], batch.first_row)?;
+        let names = batch.texts.last().filter(|_| self.named);
+        let names = names.map(|names| names.iter().map(|name| name.map(str::trim)).collect());
+        visit(LabelledRows { labels: &labels, names, given })
     }
 
     /// What labels and columns were taken for.

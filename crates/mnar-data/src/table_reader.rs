@@ -24,6 +24,7 @@ use crate::values::{Interner, Missing};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use csv::ByteRecord;
+use mnar::covariates::Product;
 
 /// What a table is read for.
 pub(crate) enum Purpose<'a> {
@@ -232,7 +233,19 @@ impl Layout {
             }
             Purpose::Columns { names, .. } => {
                 let mut features = Vec::with_capacity(names.len());
+                let is_column = |name: &str| header.iter().any(|column| column == name.trim());
+                // `hospital*age` stands for both columns, each of which may be named elsewhere too.
+                let (mut parts, mut alone) = (Vec::new(), Vec::new());
                 for name in *names {
+                    match Product::parse(name, is_column).map_err(|error| DataError::core(path, error))? {
+                        Some(product) => parts.extend([product.first, product.second]),
+                        None => alone.push(name.clone()),
+                    }
+                }
+                parts.retain(|part| !alone.contains(part));
+                parts.sort_unstable();
+                parts.dedup();
+                for name in alone.iter().chain(&parts) {
                     let column = find(header, name, path)?;
                     if features.contains(&(column, Wanted::Inferred)) {
                         return Err(twice(path, name, "a given column", "another one"));

@@ -292,6 +292,32 @@ fn image_folders() {
     let named = |text: &str| ReadOptions { labels_file: Some(file(&folder, "l.csv", text)), ..Default::default() };
     let read = read_dataset(folder.path(), &named("file,label\nloose.png,bird\ndog/b.png,\ndog/a.PNG,dog\n")).unwrap();
     assert_eq!((read.labels.names(), read.labels.len()), (&["bird".into(), "dog".into()][..], 6));
+    // Further columns of the file are matched in the same way; a file that is not named has no value.
+    {
+        let text = "file,label,site,age\nloose.png,bird,N,50\n./dog\\b.png,,S,NA\ndog/a.PNG,dog,N,30\n";
+        let options = named(text);
+        let read = read_dataset(folder.path(), &options).unwrap();
+        let file_of_labels = options.labels_file.as_deref().unwrap();
+        let columns = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            mnar_data::read_label_columns(file_of_labels, &names, &[], &read, mnar_data::Memory::default())
+        };
+        let found = columns(&["site", "age"]).unwrap();
+        let names = &read.row_names.as_ref().unwrap().names;
+        for (row, name) in names.iter().enumerate() {
+            let mnar_data::ColumnValues::Categorical(site) = &found.columns()[0].values else { unreachable!() };
+            let mnar_data::ColumnValues::Numeric(age) = &found.columns()[1].values else { unreachable!() };
+            let expected = match name.as_str() {
+                "loose.png" => (Some("N"), 50.0),
+                "dog/b.png" => (Some("S"), f32::NAN),
+                "dog/a.PNG" => (Some("N"), 30.0),
+                _ => (None, f32::NAN),
+            };
+            assert_eq!(site.code(row).map(|code| site.levels()[code].as_str()), expected.0, "{name}");
+            assert_eq!(age[row].to_string(), expected.1.to_string(), "{name}");
+        }
+        assert!(columns(&["sites"]).unwrap_err().to_string().contains("did you mean `site`?"));
+    }
     assert!(
         refused(folder.path(), &named("file,label\nnone.png,x\n")).contains("row 1 names `none.png`, which is not in")
     );

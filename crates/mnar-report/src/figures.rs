@@ -28,7 +28,10 @@ impl Report {
             self.confusion_figure(),
             self.sensitivity_figure(),
         ];
-        figures.into_iter().flatten().collect()
+        let mut figures: Vec<Figure> = figures.into_iter().flatten().collect();
+        // After phi and the shares of all rows.
+        figures.splice(2..2, self.group_figures());
+        figures
     }
 
     fn phi_figure(&self) -> Figure {
@@ -398,10 +401,13 @@ impl Report {
                 ]);
             }
         }
+        let only = if self.findings.mechanism.is_some() { "and the given columns" } else { "alone" };
         Some(Figure {
             id: "sensitivity",
             title: "What if labels also depend on how easy a row is?".into(),
-            about: "Class shares if the odds of a label were this many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class alone. If the curves are flat, the estimate does not depend on that assumption.".into(),
+            about: format!(
+                "Class shares if the odds of a label were this many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class {only}. If the curves are flat, the estimate does not depend on that assumption."
+            ),
             table: table(&["class", "odds factor", "phi", "share"], lines.into_iter()),
             chart: Chart::Lines {
                 x: "odds of a label, easiest row over hardest (log scale)".into(),

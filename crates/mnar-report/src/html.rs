@@ -53,6 +53,7 @@ impl Report {
                         (self.verdict_section())
                         (lights(&self.lights()))
                         (self.questions_section())
+                        (self.groups_section())
                         section #figures aria-labelledby="figures-title" {
                             h2 #figures-title { "What the data show" }
                             div.grid { @for column in columns(&figures) { div { @for (place, figure) in column { (drawn(figure, place)) } } } }
@@ -214,6 +215,21 @@ impl Report {
         }
     }
 
+    /// Class shares and phi per group.
+    fn groups_section(&self) -> Markup {
+        let Some(groups) = self.groups() else { return html! {} };
+        let title = format!("By {}", cut(&groups.by.column, 60));
+        html! {
+            section #by-group aria-labelledby="by-group-title" {
+                h2 #by-group-title { (title) }
+                p { (groups.homogeneity()) }
+                p.quiet { "Pooled shares are drawn towards those of the other groups, as far as the groups are alike: better for small groups. The rows of a class add up to its rows in the whole table." }
+                (table(&groups.table(), &title))
+                @if groups.left_out() > 0 { p { "And " (groups.left_out()) " more lines; the JSON has them all." } }
+            }
+        }
+    }
+
     fn run_section(&self) -> Markup {
         let (provenance, found) = (&self.provenance, &self.findings);
         let settings = serde_json::to_string_pretty(&provenance.settings).unwrap_or_default();
@@ -262,6 +278,7 @@ fn contents(figures: &[Figure], report: &Report) -> Markup {
                 li { a href="#verdict" { "Verdict" } }
                 li { a href="#checks" { "Checks" } }
                 @if report.findings.labelling.is_some() { li { a href="#questions" { "Questions" } } }
+                @if report.groups().is_some() { li { a href="#by-group" { "By group" } } }
                 @for figure in figures { li { a href=(format!("#figure-{}", figure.id)) { (short_title(figure.id)) } } }
                 @if !report.uncertain.is_empty() { li { a href="#uncertain" { "Uncertain rows" } } }
                 li { a href="#run" { "Reproduce" } }
@@ -275,6 +292,8 @@ fn short_title(id: &str) -> &str {
         "phi" => "phi",
         "shares" => "Shares",
         "rates" => "Labelling rates",
+        "groups" => "Shares by group",
+        "groups-phi" => "phi by group",
         "counts" => "Counts",
         "calibration" => "Calibration",
         "accuracy" => "Accuracy",

@@ -2,7 +2,9 @@
 
 use crate::figure::{Cell, Table};
 use crate::table::{TextTable, cut, interval, number, p_value, printable};
-use mnar::analysis::{About, ColumnCheck, ColumnsCheck, Findings, Labelling, LabellingRate, Verdict, VerdictKind};
+use mnar::analysis::{
+    About, ColumnCheck, ColumnEffect, ColumnsCheck, Findings, Labelling, LabellingRate, Verdict, VerdictKind,
+};
 use mnar::mechanism::Reference;
 use mnar::test::TestResult;
 
@@ -129,6 +131,7 @@ pub(crate) fn columns_shown(of: &Labelling) -> Vec<ColumnRates<'_>> {
         .effects
         .iter()
         .enumerate()
+        .filter(|(_, effect)| !effect.rates.is_empty())
         .map(|(i, effect)| ColumnRates {
             column: &effect.column,
             path: format!("labelling.effects.{i}.rates"),
@@ -221,18 +224,23 @@ pub(crate) fn shares_table(found: &Findings) -> Option<Table> {
 /// What is known of columns, as text: rates, odds ratios and both estimates where the mechanism depends on some, and the
 /// strongest columns where it leaves some out.
 pub(crate) fn columns_text(found: &Findings) -> String {
-    let Some(of) = &found.labelling else { return String::new() };
+    let Some(of) = &found.labelling else { return effects_of(&found.effects, false, &found.about) };
     effects_text(of, &found.about) + &both_estimates(found) + &left_out(of)
 }
 
 /// The labelling rates and odds ratios of the columns that the mechanism depends on.
 pub(crate) fn effects_text(of: &Labelling, about: &About) -> String {
+    effects_of(&of.effects, of.found_here, about)
+}
+
+fn effects_of(effects: &[ColumnEffect], found_here: bool, about: &About) -> String {
     let mut out = String::new();
-    if !of.effects.is_empty() {
+    if !effects.is_empty() {
         let overall = about.n_labelled as f64 / about.n.max(1) as f64;
-        let chosen = if of.found_here { ", found in these data" } else { "" };
+        let chosen = if found_here { ", found in these data" } else { "" };
         out.push_str(&format!("\nLabelling rate by column{chosen} (all rows: {}):\n", number(overall)));
-        for (i, effect) in of.effects.iter().enumerate() {
+        // A product, and a streamed column of many different numbers, have no rates.
+        for (i, effect) in effects.iter().filter(|effect| !effect.rates.is_empty()).enumerate() {
             out.push_str(if i > 0 { "\n" } else { "" });
             let mut table = TextTable::new(&[&cut(&effect.column, 2 * NAME), "rows", "rate"]);
             for i in largest(&effect.rates, GROUPS) {
@@ -244,10 +252,10 @@ pub(crate) fn effects_text(of: &Labelling, about: &About) -> String {
                 out.push_str(&format!("  and {} more\n", effect.rates.len() - GROUPS));
             }
         }
-        if of.effects.iter().any(|effect| !effect.terms.is_empty()) {
+        if effects.iter().any(|effect| !effect.terms.is_empty()) {
             out.push_str("\nOdds of a label, among rows of the same class:\n");
         }
-        for (i, effect) in of.effects.iter().filter(|effect| !effect.terms.is_empty()).enumerate() {
+        for (i, effect) in effects.iter().filter(|effect| !effect.terms.is_empty()).enumerate() {
             out.push_str(if i > 0 { "\n" } else { "" });
             let heading = format!("{}, against {}", cut(&effect.column, NAME), cut(&effect.compared_with, 30));
             let mut table = TextTable::new(&[&heading, "odds ratio", "95% interval"]);

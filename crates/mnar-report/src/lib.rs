@@ -37,6 +37,7 @@ mod evaluation;
 mod figure;
 mod figures;
 mod findings;
+mod groups;
 mod html;
 mod json;
 mod labelling;

@@ -1,12 +1,12 @@
 //! A report as text for a terminal.
 
-use crate::labelling::{DOUBTFUL, checked_text, columns_text, in_doubt};
+use crate::labelling::{DOUBTFUL, checked_text, columns_text, groups_text, in_doubt};
 use crate::report::Report;
 use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::{percents, self_masking_line};
 
 impl Report {
-    /// The verdict, a table of the classes, what is known of columns, the models, the warnings, and what was checked. Tables
+    /// The verdict, a table of the classes, what is known of columns and groups, the models, the warnings, and what was checked. Tables
     /// fit 80 columns.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -27,6 +27,7 @@ impl Report {
             out.push_str(&format!("\nSelf-masking check: {}.\n", self_masking_line(check)));
         }
         out.push_str(&columns_text(&self.findings));
+        out.push_str(&groups_text(&self.findings));
         out.push_str(&self.models_text());
         for warning in &self.findings.warnings {
             out.push_str(&format!("\nwarning: {warning}\n"));

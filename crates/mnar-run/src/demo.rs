@@ -11,6 +11,7 @@ use mnar::risk::RiskWeights;
 use mnar::{Class, ClassShares, Labels, Phi, PosteriorKind, Posteriors, Progress};
 use mnar_data::{FullyLabelled, Inputs, samples};
 use mnar_report::{Ended, HeldOut, Model, Report, Training, Truth};
+use mnar_train::Propensity;
 use ndarray::{Array2, Axis};
 use serde::Serialize;
 use std::time::Instant;
@@ -97,7 +98,7 @@ pub fn demo(
         Some(Inputs::Images(images)) => images.png(row),
         _ => None,
     };
-    let uncertain = uncertain_rows(&population, &labels, &findings.phi, |_| None, png);
+    let uncertain = uncertain_rows(&population, &labels, &Propensity::new(&findings.phi, None), |_| None, png);
     let constant = Phi::constant(labels.n_labelled(), labels.len(), truth.len())?;
     let (error, constant_error) = (findings.phi.normalised_mse(&truth), constant.normalised_mse(&truth));
     let truth = Truth::new(truth, ClassShares::of_counts(complete.counts()), error, constant_error);

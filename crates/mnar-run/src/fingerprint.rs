@@ -2,7 +2,7 @@
 
 use crate::options::FitOptions;
 use mnar::Labels;
-use mnar_data::{Checksum, ColumnValues, Dataset, FeatureColumn, Inputs, RowNames, Sum};
+use mnar_data::{Checksum, ColumnValues, Dataset, FeatureColumn, FeatureTable, Inputs, RowNames, Sum};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,11 +57,12 @@ impl fmt::Display for Difference {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a data set; `marks` are the rows whose label was requested at random.
-    pub(crate) fn of(dataset: &Dataset, marks: Option<&[bool]>) -> Self {
+    /// The fingerprint of a data set; `marks` are the rows whose label was requested at random, and `beside` has columns of the
+    /// file of labels.
+    pub(crate) fn of(dataset: &Dataset, marks: Option<&[bool]>, beside: Option<&FeatureTable>) -> Self {
         Self {
             rows: dataset.labels.len(),
-            features: of_inputs(&dataset.inputs),
+            features: of_inputs(&dataset.inputs, beside),
             labels: of_labels(&dataset.labels, marks),
             classes: of_texts(dataset.labels.names()),
             row_names: dataset.row_names.as_ref().map(of_row_names),
@@ -95,7 +96,7 @@ pub(crate) fn other_options(ours: &FitOptions, theirs: &FitOptions) -> Vec<Strin
     names.into_iter().filter(|name| ours.get(*name) != theirs.get(*name)).cloned().collect()
 }
 
-fn of_inputs(inputs: &Inputs) -> Sum {
+fn of_inputs(inputs: &Inputs, beside: Option<&FeatureTable>) -> Sum {
     let mut sum = Checksum::default();
     match inputs {
         Inputs::Table(table) => table.columns().iter().for_each(|column| add_column(&mut sum, column)),
@@ -105,6 +106,7 @@ fn of_inputs(inputs: &Inputs) -> Sum {
             sum.add(images.all());
         }
     }
+    beside.iter().flat_map(|table| table.columns()).for_each(|column| add_column(&mut sum, column));
     sum.finish()
 }
 
@@ -170,7 +172,7 @@ mod tests {
         let path = folder.path().join("t.csv");
         std::fs::write(&path, text).unwrap();
         let options = ReadOptions { label: Some("y".into()), id: Some("id".into()), ..Default::default() };
-        Fingerprint::of(&read_dataset(&path, &options).unwrap(), None)
+        Fingerprint::of(&read_dataset(&path, &options).unwrap(), None, None)
     }
 
     const TABLE: &str = "id,n,c,y\nr1,1.5,u,a\nr2,2.5,v,b\nr3,,u,\nr4,4.0,v,a\n";

@@ -6,6 +6,7 @@ use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
 use crate::error::RunError;
 use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};
+use crate::image_columns::{self, columns_beside};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
 use crate::positive::PositiveData;
@@ -13,13 +14,13 @@ use crate::predictions::{Predictions, check_row_names};
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
 use crate::sets::SavedSets;
-use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, TestDecision};
+use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, Given, TestDecision};
 use mnar::classify::SoftmaxRegression;
 use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::interval::wilson;
 use mnar::progress::{Progress, Stage};
-use mnar::{Covariates, Labels, Phi, PosteriorKind, RareClass};
+use mnar::{Covariates, Labels, Phi, PosteriorKind, Posteriors, RareClass};
 use mnar_data::{Dataset, Formulas, Inputs, Note, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, Report, Training};
 use mnar_train::device::{self, Device};
@@ -92,7 +93,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         Some(column) => Some(read_marks(request.data, column, &request.options.missing)?),
         None => None,
     };
-    let fingerprint = Fingerprint::of(&dataset, marks.as_deref());
+    let beside = columns_beside(&dataset, &request.options, request.data.memory)?;
+    let fingerprint = Fingerprint::of(&dataset, marks.as_deref(), beside.as_ref());
     folder.check_data(&fingerprint)?;
     let encoding = learn_encoding(&dataset, &request.data, progress)?;
     progress.end();
@@ -113,7 +115,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     check_labels(&labels, &plan)?;
     rare.iter().for_each(|rare| progress.warn(&rare.to_string()));
     check_row_names(row_names.as_ref(), labels.names())?;
-    let covariates = plan.covariates(&inputs, &labels)?;
+    let covariates = plan.covariates(&inputs, beside.as_ref(), &labels)?;
     folder.start(fingerprint, &plan.options)?;
 
     let examples = encoding.examples(inputs)?;
@@ -264,7 +266,7 @@ impl Run<'_> {
                 evidence.with_covariates(covariates)?
             }
             (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
-                (x, regression) = (self.examples.features(), SoftmaxRegression::default());
+                (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
                 let features = Features { x: &x, names: &names, classifier: &regression };
                 Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
@@ -277,7 +279,7 @@ impl Run<'_> {
                     checkpoint: Some(&checkpoint),
                 };
                 let cross_fit = CrossFit { classifier: &classifier, x: self.examples, seed: self.plan.fold_train.seed };
-                posteriors = cross_fit.run(labels, &folds, None, progress)?.posteriors;
+                posteriors = self.given_columns(cross_fit.run(labels, &folds, None, progress)?.posteriors, &folds)?;
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
         };
@@ -290,6 +292,30 @@ impl Run<'_> {
             None => None,
         };
         Ok(Analysed { findings, test: Some(test), trees, sets })
+    }
+
+    /// The columns that were asked for beside images. The columns of a table are among its features already.
+    fn beside(&self) -> Option<&Covariates> {
+        let asked = matches!(self.plan.given, Given::Columns(_)) && matches!(self.encoding, Encoding::Images { .. });
+        asked.then_some(self.covariates)
+    }
+
+    /// Features, with the columns beside images.
+    fn with_columns(&self, x: Array2<f64>) -> Result<Array2<f64>, RunError> {
+        match self.beside() {
+            Some(beside) => Ok(image_columns::appended(x, beside)?),
+            None => Ok(x),
+        }
+    }
+
+    /// Posteriors of images, made posteriors given the columns beside them.
+    fn given_columns(&self, posteriors: Posteriors, folds: &FoldPlan) -> Result<Posteriors, RunError> {
+        match self.beside() {
+            Some(beside) => {
+                Ok(image_columns::given_columns(&posteriors, beside, self.labels, folds, self.plan.seed())?)
+            }
+            None => Ok(posteriors),
+        }
     }
 
     /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
@@ -408,7 +434,7 @@ impl Run<'_> {
             Examples::Images { images, .. } => images.png(row),
             Examples::Table(_) => None,
         };
-        let uncertain = uncertain_rows(&population, labels, phi, name, png);
+        let uncertain = uncertain_rows(&population, labels, &Propensity::new(phi, row_phi), name, png);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
         predictions.with_labels(labels.clone()).write_with(&folder.predictions()?, self.formulas)?;
@@ -434,7 +460,8 @@ impl Run<'_> {
         if !self.plan.method.carries_cross_fitted() {
             return Ok(None);
         }
-        let terms = TermEncoder::learn(&self.covariates.select(&labelling.given)?);
+        let terms = TermEncoder::learn(&self.covariates.select(&labelling.given)?)
+            .with_products(self.covariates.products(&labelling.given)?)?;
         Ok(Some(LabellingByColumns { mechanism: mechanism.clone(), terms }))
     }
 

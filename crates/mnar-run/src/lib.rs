@@ -41,6 +41,7 @@ mod error;
 mod fingerprint;
 mod fit;
 mod folder;
+mod image_columns;
 mod inspect;
 mod lock;
 mod manifest;

@@ -68,12 +68,13 @@ pub struct FitOptions {
     pub method: Option<MethodName>,
 
     /// Columns that labelling may depend on besides the class, such as hospital or year: `auto` takes in those that the data
-    /// show to matter, `none` the class alone [default: auto]
+    /// show to matter, `none` the class alone; "hospital*age" is both columns and their product. Beside images, columns of
+    /// --labels [default: auto]
     #[arg(long, value_name = "COLUMNS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<Given>,
 
-    /// A column of the table: class shares and phi are reported for each of its groups too
+    /// A column of the table, or beside images of --labels: class shares and phi are reported for each of its groups too
     #[arg(long, value_name = "COLUMN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,

@@ -6,7 +6,7 @@ use crate::options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, Fit
 use crate::per_class::PerClass;
 use mnar::analysis::{EstimateSettings, Given, IntervalMethod, TestSettings};
 use mnar::{ClassShares, Covariates, Labels, Phi, PosteriorKind, Remedy};
-use mnar_data::{FeatureColumn, Inputs};
+use mnar_data::{FeatureColumn, FeatureTable, Inputs};
 use mnar_train::augment::Augment;
 use mnar_train::consistency::ConsistencyName;
 use mnar_train::device::{self, Device};
@@ -199,27 +199,25 @@ impl FitPlan {
 
     /// The columns that labelling may depend on: all features of a table or, where that would be too many numbers to check, those
     /// asked for. Columns that were asked for and cannot be used are refused here.
-    pub fn covariates(&self, inputs: &Inputs, labels: &Labels) -> Result<Covariates, RunError> {
+    ///
+    /// Images have no columns; those that were asked for are `beside` them, in the file of labels.
+    pub fn covariates(
+        &self,
+        inputs: &Inputs,
+        beside: Option<&FeatureTable>,
+        labels: &Labels,
+    ) -> Result<Covariates, RunError> {
         let given: &[String] = match &self.given {
             Given::Columns(names) => names,
             Given::Auto | Given::None => &[],
         };
         let by = self.options.by.as_ref();
-        let table = match inputs {
-            Inputs::Table(table) => table,
-            Inputs::Images(_) if by.is_some() => {
-                return Err(RunError::options("images have no columns to group by", [Remedy::unset("by")]));
-            }
-            Inputs::Images(_) if !given.is_empty() => {
-                return Err(RunError::options(
-                    "images have no columns that labelling could depend on",
-                    [Remedy::unset("given")],
-                ));
-            }
-            Inputs::Images(_) => return Ok(Covariates::default()),
+        let table = match (inputs, beside) {
+            (Inputs::Table(table), _) | (Inputs::Images(_), Some(table)) => table,
+            (Inputs::Images(_), None) => return Ok(Covariates::default()),
         };
         let few = table.len().saturating_mul(table.columns().len()) <= CHECKED_NUMBERS;
-        let wanted = |column: &&FeatureColumn| few || given.contains(&column.name) || by == Some(&column.name);
+        let wanted = |column: &&FeatureColumn| few || is_given(given, &column.name) || by == Some(&column.name);
         let columns = table.columns().iter().filter(wanted).map(FeatureColumn::covariate).collect();
         let covariates = Covariates::new(columns)?;
         covariates.usable(given, labels)?;
@@ -242,6 +240,11 @@ impl FitPlan {
             DeviceName::Wgpu => device::wgpu()?,
         })
     }
+}
+
+/// Whether a column is given, by itself or in a product such as `hospital*age`.
+fn is_given(given: &[String], column: &str) -> bool {
+    given.iter().any(|name| name == column || name.split('*').any(|part| part.trim() == column))
 }
 
 /// Trees learn from the labelled rows and are corrected by the cross-fitted phi, so they go with methods that rest on it.

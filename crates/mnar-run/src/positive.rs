@@ -18,7 +18,7 @@ use mnar::progress::{Progress, Stage};
 use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
 use mnar_data::{AtomicFile, Expected, Inputs, RowNames, Source, Split, TableEncoder, read_for_prediction};
 use mnar_report::Report;
-use mnar_train::{Encoding, Examples, check_version};
+use mnar_train::{Encoding, Examples, Propensity, check_version};
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -144,7 +144,8 @@ impl PositiveData {
         let labels = Labels::allow_degenerate(labels.as_slice().to_vec(), model.bound.classes())?;
         let predictions = model.predictions(x.view(), row_names.clone())?;
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
-        let uncertain = uncertain_rows(predictions.population(), &labels, &findings.phi, name, |_| None);
+        let uncertain =
+            uncertain_rows(predictions.population(), &labels, &Propensity::new(&findings.phi, None), name, |_| None);
         predictions.with_labels(labels).write_with(&folder.predictions()?, request.formulas)?;
         let provenance = request.origin.provenance(&options, "cpu".to_owned(), start)?;
         let report = Report::new(provenance, findings).with_uncertain(uncertain);

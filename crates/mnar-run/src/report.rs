@@ -4,9 +4,10 @@ use crate::error::{FolderState, RunError};
 use crate::folder::REPORT;
 use crate::manifest::Manifest;
 use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
-use mnar::diagnose::most_uncertain;
-use mnar::{Labels, Phi, Posteriors, Progress};
+use mnar::diagnose::most_uncertain_by;
+use mnar::{Labels, Posteriors, Progress};
 use mnar_report::{Guess, Provenance, Report, UncertainRow};
+use mnar_train::Propensity;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -77,11 +78,11 @@ const GUESSES: usize = 3;
 pub(crate) fn uncertain_rows(
     posteriors: &Posteriors,
     labels: &Labels,
-    phi: &Phi,
+    phi: &Propensity<'_>,
     name: impl Fn(usize) -> Option<String>,
     png: impl Fn(usize) -> Option<Vec<u8>>,
 ) -> Vec<UncertainRow> {
-    let rows = most_uncertain(posteriors, labels, phi, SHOWN).into_iter();
+    let rows = most_uncertain_by(posteriors, labels, |row| phi.of(row), SHOWN).into_iter();
     rows.map(|row| {
         let mut order: Vec<usize> = (0..row.probabilities.len()).collect();
         order.sort_by(|&a, &b| row.probabilities[b].total_cmp(&row.probabilities[a]));
@@ -115,7 +116,8 @@ pub fn estimate_report(
     let findings = settings.run(evidence, progress)?;
     let test = TestSettings { seed: settings.seed, ..Default::default() }.decide(evidence, progress)?;
     let posteriors = findings.calibrated.as_ref().unwrap_or(&evidence.posteriors);
-    let uncertain = uncertain_rows(posteriors, evidence.labels, &findings.phi, |_| None, |_| None);
+    let phi = Propensity::new(&findings.phi, findings.row_phi.as_deref());
+    let uncertain = uncertain_rows(posteriors, evidence.labels, &phi, |_| None, |_| None);
     let record = EstimateRecord {
         posterior: kind,
         settings: &settings,

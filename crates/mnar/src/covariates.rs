@@ -1,8 +1,16 @@
 //! Columns that labelling may depend on besides the class: the hospital, the year, the age of the patient.
 
+mod summary;
+mod terms;
+
+pub use summary::{ColumnSummary, RowCounts};
+pub use terms::{Design, Product, TermEncoder};
+pub(crate) use terms::{Term, TermAbout};
+
 use crate::error::Error;
 use crate::labels::Labels;
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use terms::ColumnTerms;
 
 /// Named columns of the same rows, each of numbers or of names.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,17 +101,53 @@ impl Covariates {
         for column in asked.columns() {
             column.check()?;
             if column.separates(labels) {
-                return Err(column.unusable(
-                    "it tells exactly which rows are labelled, as a column that is filled in with the label does; leave it out",
-                ));
+                return Err(column.unusable(SEPARATES));
             }
         }
         Ok(asked)
     }
 
-    /// The columns of these names, in this order.
+    /// The columns of these names, in this order. `hospital*age` stands for both columns.
     pub fn select(&self, names: &[String]) -> Result<Self, Error> {
-        Self::new(names.iter().map(|name| self.get(name).cloned()).collect::<Result<_, _>>()?)
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            match self.product(name)? {
+                None => columns.push(self.get(name)?.clone()),
+                // A column of a product may be in other products, or named by itself, too.
+                Some(Product { first, second }) => {
+                    for part in [first, second] {
+                        let named = names.contains(&part) || columns.iter().any(|column| column.name == part);
+                        if !named {
+                            columns.push(self.get(&part)?.clone());
+                        }
+                    }
+                }
+            }
+        }
+        Self::new(columns)
+    }
+
+    /// The products among these names, such as `hospital*age`: the effect of each column differs by the other then.
+    pub fn products(&self, names: &[String]) -> Result<Vec<Product>, Error> {
+        let mut products: Vec<Product> = Vec::new();
+        for product in names.iter().filter_map(|name| self.product(name).transpose()) {
+            let product = product?;
+            let same =
+                |other: &Product| *other == product || (other.second == product.first && other.first == product.second);
+            if !products.iter().any(same) {
+                products.push(product);
+            }
+        }
+        Ok(products)
+    }
+
+    /// The two columns of a product; `None` if the name is that of a column, or has no `*` in it.
+    fn product(&self, name: &str) -> Result<Option<Product>, Error> {
+        let product = Product::parse(name, |name| self.get(name).is_ok())?;
+        if let Some(Product { first, second }) = &product {
+            self.get(first).and(self.get(second))?;
+        }
+        Ok(product)
     }
 }
 
@@ -158,20 +202,13 @@ impl Covariate {
 
     /// Refuses a column that no mechanism can depend on: one that never varies, or that has a name for nearly every row.
     pub fn check(&self) -> Result<(), Error> {
-        let groups = self.groups();
-        if groups.iter().filter(|group| !group.rows.is_empty()).count() < 2 {
-            return Err(self.unusable("it has the same value in every row"));
-        }
-        match self.n_levels() {
-            Some(levels) if 2 * levels > self.len() => Err(self.unusable(&format!(
-                "it has {levels} different values in {} rows, as an identifier has: there is nothing to learn from it",
-                self.len()
-            ))),
-            Some(levels) if levels > MOST_LEVELS => Err(self.unusable(&format!(
-                "it has {levels} different values, and at most {MOST_LEVELS} are taken: group them first"
-            ))),
-            _ => Ok(()),
-        }
+        let varies = match &self.values {
+            CovariateValues::Numeric(values) => {
+                values.iter().any(|value| *value != values[0] && !(value.is_nan() && values[0].is_nan()))
+            }
+            CovariateValues::Categorical { codes, .. } => codes.iter().any(|code| *code != codes[0]),
+        };
+        check(&self.name, varies, self.n_levels(), self.len())
     }
 
     /// Whether the column tells exactly which rows are labelled: such a column was filled in with the label, and did not decide it.
@@ -212,21 +249,19 @@ impl Covariate {
             CovariateValues::Numeric(values) => {
                 let mut order: Vec<usize> = (0..values.len()).filter(|&row| !values[row].is_nan()).collect();
                 order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
-                let mut groups = Vec::new();
-                let mut start = 0;
-                for part in 1..=FIFTHS {
-                    let mut end = order.len() * part / FIFTHS;
-                    // Equal numbers stay together.
-                    while end > start && end < order.len() && values[order[end]] == values[order[end - 1]] {
-                        end += 1;
-                    }
-                    if end > start {
-                        let (low, high) = (values[order[start]], values[order[end - 1]]);
-                        let name = if low == high { plain(low) } else { format!("{} to {}", plain(low), plain(high)) };
-                        groups.push(Group { name, rows: order[start..end].to_vec() });
-                        start = end;
+                let mut distinct: Vec<(f64, usize)> = Vec::new();
+                for &row in &order {
+                    match distinct.last_mut() {
+                        Some((value, rows)) if *value == values[row] => *rows += 1,
+                        _ => distinct.push((values[row], 1)),
                     }
                 }
+                let mut rows = order.into_iter();
+                let groups = fifths(&distinct).into_iter().map(|range| {
+                    let count = distinct[range.clone()].iter().map(|(_, rows)| rows).sum();
+                    Group { name: range_name(&distinct[range]), rows: rows.by_ref().take(count).collect() }
+                });
+                let groups = groups.collect();
                 let missing = (0..values.len()).filter(|&row| values[row].is_nan()).collect();
                 push_missing(groups, missing)
             }
@@ -279,6 +314,55 @@ impl Covariate {
 const FIFTHS: usize = 5;
 const MISSING: &str = "(missing)";
 
+/// Refuses a column that never varies, or that has a name for nearly every row.
+fn check(name: &str, varies: bool, levels: Option<usize>, rows: usize) -> Result<(), Error> {
+    let why = match levels {
+        _ if !varies => "it has the same value in every row".to_owned(),
+        Some(levels) if 2 * levels > rows => format!(
+            "it has {levels} different values in {rows} rows, as an identifier has: there is nothing to learn from it"
+        ),
+        Some(levels) if levels > MOST_LEVELS => {
+            format!("it has {levels} different values, and at most {MOST_LEVELS} are taken: group them first")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::UnusableCovariate { name: name.to_owned(), why })
+}
+
+/// What is wrong with a column that [`Covariate::separates`].
+const SEPARATES: &str =
+    "it tells exactly which rows are labelled, as a column that is filled in with the label does; leave it out";
+
+/// Where ascending numbers, each with how often it occurs, are cut into fifths of the rows. Equal numbers stay together, and up
+/// to five different numbers are a group each.
+fn fifths(distinct: &[(f64, usize)]) -> Vec<Range<usize>> {
+    if distinct.len() <= FIFTHS {
+        return (0..distinct.len()).map(|i| i..i + 1).collect();
+    }
+    let total: usize = distinct.iter().map(|(_, rows)| rows).sum();
+    let (mut groups, mut start, mut end, mut rows) = (Vec::with_capacity(FIFTHS), 0, 0, 0);
+    for part in 1..=FIFTHS {
+        while rows < total * part / FIFTHS {
+            rows += distinct[end].1;
+            end += 1;
+        }
+        if end > start {
+            groups.push(start..end);
+            start = end;
+        }
+    }
+    groups
+}
+
+/// What numbers from the first to the last are called.
+fn range_name(distinct: &[(f64, usize)]) -> String {
+    match distinct {
+        [] => String::new(),
+        [(only, _)] => plain(*only),
+        [(low, _), .., (high, _)] => format!("{} to {}", plain(*low), plain(*high)),
+    }
+}
+
 fn push_missing(mut groups: Vec<Group>, missing: Vec<usize>) -> Vec<Group> {
     if !missing.is_empty() {
         groups.push(Group { name: MISSING.to_owned(), rows: missing });
@@ -305,165 +389,6 @@ pub struct Group {
     pub rows: Vec<usize>,
 }
 
-/// One number per row, and its coefficient in the logit of being labelled.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Term {
-    /// The name that it stands for; `None` for the numbers of a column.
-    pub(crate) level: Option<String>,
-    /// The standard deviation by which numbers were divided.
-    pub(crate) unit: Option<f64>,
-    pub(crate) values: Vec<f64>,
-}
-
-impl Term {
-    fn indicator(level: &str, rows: impl Iterator<Item = bool>) -> Self {
-        let values = rows.map(|is| f64::from(u8::from(is))).collect();
-        Self { level: Some(level.to_owned()), unit: None, values }
-    }
-}
-
-/// How the terms of a mechanism are made from its columns: learnt from all rows that the mechanism is estimated from, and
-/// saved with it for new rows.
-///
-/// ```
-/// use mnar::covariates::{Covariate, Covariates, TermEncoder};
-/// let site = |names: [&'static str; 4]| Covariates::new(vec![Covariate::categorical("site", names.map(Some))]);
-/// let encoder = TermEncoder::learn(&site(["a", "b", "a", "b"])?);
-/// // A name that is new belongs to none of the terms, so its effect is that of an average name: none.
-/// assert_eq!(encoder.terms(&site(["b", "b", "new", "a"])?)?, [[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]]);
-/// # Ok::<(), mnar::Error>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TermEncoder {
-    columns: Vec<ColumnTerms>,
-}
-
-impl TermEncoder {
-    /// Learns the terms of these columns, in the order of [`Design`].
-    pub fn learn(covariates: &Covariates) -> Self {
-        Self { columns: covariates.columns().iter().map(ColumnTerms::learn).collect() }
-    }
-
-    /// The values of every term, one number per row, from the columns of the same names in other rows.
-    pub fn terms(&self, covariates: &Covariates) -> Result<Vec<Vec<f64>>, Error> {
-        let mut all = Vec::new();
-        for column in &self.columns {
-            all.extend(column.of(covariates.get(&column.name)?)?.into_iter().map(|term| term.values));
-        }
-        Ok(all)
-    }
-
-    /// The names of the columns.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|column| column.name.as_str())
-    }
-
-    /// The number of terms.
-    pub fn n_terms(&self) -> usize {
-        self.columns.iter().map(ColumnTerms::n_terms).sum()
-    }
-
-    /// Checks what [`learn`](Self::learn) could not have learnt, for an encoder that was read from a file.
-    pub fn check(&self) -> Result<(), &'static str> {
-        let usable = |column: &ColumnTerms| match &column.values {
-            TermValues::Numeric { mean, sd } => mean.is_finite() && sd.is_finite() && *sd >= 0.0,
-            TermValues::Categorical { .. } => true,
-        };
-        match self.columns.iter().all(usable) {
-            true => Ok(()),
-            false => Err("the mean or the standard deviation of a term is not a number that makes sense"),
-        }
-    }
-}
-
-/// The terms of one column.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct ColumnTerms {
-    name: String,
-    #[serde(flatten)]
-    values: TermValues,
-    /// Whether missing values have a term.
-    missing: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum TermValues {
-    /// One term, (value − mean)/sd, unless the numbers never vary.
-    Numeric { mean: f64, sd: f64 },
-    /// One term per name.
-    Categorical { levels: Vec<String> },
-}
-
-impl ColumnTerms {
-    fn learn(column: &Covariate) -> Self {
-        let (values, missing) = match &column.values {
-            CovariateValues::Numeric(values) => {
-                let (mean, sd) = moments(values);
-                (TermValues::Numeric { mean, sd }, values.iter().any(|value| value.is_nan()))
-            }
-            CovariateValues::Categorical { levels, codes } => {
-                (TermValues::Categorical { levels: levels.clone() }, codes.iter().any(Option::is_none))
-            }
-        };
-        Self { name: column.name.clone(), values, missing }
-    }
-
-    fn n_terms(&self) -> usize {
-        let of_values = match &self.values {
-            TermValues::Numeric { sd, .. } => usize::from(*sd > 0.0),
-            TermValues::Categorical { levels } => levels.len(),
-        };
-        of_values + usize::from(self.missing)
-    }
-
-    fn of(&self, column: &Covariate) -> Result<Vec<Term>, Error> {
-        let mut terms = Vec::new();
-        match (&self.values, &column.values) {
-            (TermValues::Numeric { mean, sd }, CovariateValues::Numeric(values)) => {
-                let scaled = |value: f64| match value.is_nan() {
-                    true => 0.0,
-                    false => ((value - mean) / sd).clamp(-FURTHEST, FURTHEST),
-                };
-                if *sd > 0.0 {
-                    let values = values.iter().map(|&value| scaled(value)).collect();
-                    terms.push(Term { level: None, unit: Some(*sd), values });
-                }
-                if self.missing {
-                    terms.push(Term::indicator(MISSING, values.iter().map(|value| value.is_nan())));
-                }
-            }
-            (TermValues::Categorical { levels: known }, CovariateValues::Categorical { levels, codes }) => {
-                for name in known {
-                    // Other rows may have other names, and so other codes.
-                    let here = levels.iter().position(|level| level == name).map(|code| code as u32);
-                    terms.push(Term::indicator(name, codes.iter().map(|code| code.is_some() && *code == here)));
-                }
-                if self.missing {
-                    terms.push(Term::indicator(MISSING, codes.iter().map(Option::is_none)));
-                }
-            }
-            (TermValues::Numeric { .. }, CovariateValues::Categorical { .. }) => {
-                return Err(column.unusable("it holds names, but numbers are expected"));
-            }
-            (TermValues::Categorical { .. }, CovariateValues::Numeric(_)) => {
-                return Err(column.unusable("it holds numbers, but names are expected"));
-            }
-        }
-        Ok(terms)
-    }
-}
-
-/// Mean and standard deviation of the numbers that are there.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let present = || values.iter().copied().filter(|value| !value.is_nan());
-    let n = present().count().max(1) as f64;
-    let mean = present().sum::<f64>() / n;
-    let sd = (present().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt();
-    // A constant column may show a spread of some 1e-16 of its value.
-    (mean, if sd > 1e-12 * mean.abs() { sd } else { 0.0 })
-}
-
 /// Ranks scaled to −1..1, equal numbers at their mean rank, missing ones at 0.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).filter(|&row| !values[row].is_nan()).collect();
@@ -481,59 +406,6 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
         start = end;
     }
     ranks
-}
-
-/// The terms of several columns: z in logit P(labelled | y, z) = a_y + b'z.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Design {
-    /// For every term, the position of its column, the name or `None`, and the unit of numbers.
-    pub(crate) terms: Vec<TermAbout>,
-    columns: Vec<Vec<f64>>,
-    names: Vec<String>,
-}
-
-/// What a coefficient belongs to.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TermAbout {
-    pub(crate) column: usize,
-    pub(crate) level: Option<String>,
-    pub(crate) unit: Option<f64>,
-}
-
-impl Design {
-    /// The terms of these columns. Columns that never vary, or are identifiers, are refused.
-    pub fn new(covariates: &Covariates) -> Result<Self, Error> {
-        let mut design = Self::default();
-        for (column, covariate) in covariates.columns().iter().enumerate() {
-            covariate.check()?;
-            design.names.push(covariate.name.clone());
-            for Term { level, unit, values } in covariate.terms() {
-                design.terms.push(TermAbout { column, level, unit });
-                design.columns.push(values);
-            }
-        }
-        Ok(design)
-    }
-
-    /// The number of terms.
-    pub fn len(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Whether there are no terms.
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// The names of the columns that the terms come from.
-    pub fn column_names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The values of every term, one number per row.
-    pub fn columns(&self) -> &[Vec<f64>] {
-        &self.columns
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
 use crate::labels::{Class, Labels};
+use crate::mechanism::{ClassAndColumns, Mechanism, Tilted};
 use crate::mixture::LogMixture;
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
@@ -206,10 +207,20 @@ pub struct UncertainRow {
 /// # Ok::<(), mnar::Error>(())
 /// ```
 pub fn most_uncertain(posteriors: &Posteriors, labels: &Labels, phi: &Phi, most: usize) -> Vec<UncertainRow> {
+    most_uncertain_by(posteriors, labels, |_| phi, most)
+}
+
+/// The same where labelling depends on columns too: `phi` gives P(labelled | class) of each row.
+pub fn most_uncertain_by<'a>(
+    posteriors: &Posteriors,
+    labels: &Labels,
+    phi: impl Fn(usize) -> &'a Phi,
+    most: usize,
+) -> Vec<UncertainRow> {
     let unlabelled = (0..labels.len()).filter(|&row| !labels.is_labelled(row));
     let mut rows: Vec<(f64, UncertainRow)> = unlabelled
         .filter_map(|row| {
-            let probabilities = posteriors.given_unlabelled(row, phi)?;
+            let probabilities = posteriors.given_unlabelled(row, phi(row))?;
             let entropy = -probabilities.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
             Some((entropy, UncertainRow { row, probabilities }))
         })
@@ -249,13 +260,7 @@ pub fn sensitivity(
     odds_factors
         .iter()
         .map(|&factor| {
-            if !(factor.is_finite() && factor > 0.0) {
-                return Err(Error::OutOfRange {
-                    name: "an odds factor",
-                    value: factor.to_string(),
-                    range: "a positive number (1 means the labels depend on the class alone)",
-                });
-            }
+            check_factor(factor)?;
             let mut tilted = vec![0.0; k];
             for (i, class) in labels.labelled() {
                 tilted[class.index()] += factor.powf(-rank[i]) / tally.n_labelled();
@@ -270,8 +275,75 @@ pub fn sensitivity(
         .collect()
 }
 
+fn check_factor(factor: f64) -> Result<(), Error> {
+    match factor.is_finite() && factor > 0.0 {
+        true => Ok(()),
+        false => Err(Error::OutOfRange {
+            name: "an odds factor",
+            value: factor.to_string(),
+            range: "a positive number (1 means the labels depend on the class alone)",
+        }),
+    }
+}
+
+/// [`sensitivity`] of a mechanism that also depends on columns: logit P(labelled | y, z, x) = a_y + b'z + h(x) log Γ, where a and
+/// b are estimated anew for every factor. At Γ = 1 this is the mechanism itself.
+pub(crate) struct ByColumns<'a> {
+    posteriors: &'a Posteriors,
+    labels: &'a Labels,
+    /// The terms of the columns, and last the rank of the classifier's confidence.
+    columns: Vec<&'a [f64]>,
+    mechanism: &'a Mechanism,
+    tally: Tally,
+}
+
+impl<'a> ByColumns<'a> {
+    /// `rank` is what [`confidence_ranks`] gives for the posteriors of the sample.
+    pub(crate) fn new(
+        sample: &Sample<'a>,
+        mechanism: &'a Mechanism,
+        terms: &'a [Vec<f64>],
+        rank: &'a [f64],
+    ) -> Result<Self, Error> {
+        let columns = terms.iter().map(Vec::as_slice).chain([rank]).collect();
+        let (posteriors, labels) = (sample.posteriors(), sample.labels());
+        Ok(Self { posteriors, labels, columns, mechanism, tally: Tally::of(sample)? })
+    }
+
+    /// The mechanism under this factor, from one nearby.
+    fn at(&self, factor: f64, start: &Mechanism) -> Result<Tilted, Error> {
+        check_factor(factor)?;
+        let sample = Sample::new(self.posteriors, self.labels)?.given(&self.columns)?;
+        ClassAndColumns::default().tilted(&sample, start, &self.tally, factor.ln())
+    }
+
+    /// phi and the shares under every factor.
+    pub(crate) fn sensitivity(&self, odds_factors: &[f64]) -> Result<Vec<SensitivityPoint>, Error> {
+        let point = |&factor: &f64| {
+            let Tilted { phi, prevalence, .. } = self.at(factor, self.mechanism)?;
+            Ok(SensitivityPoint { odds_factor: factor, phi, prevalence })
+        };
+        odds_factors.iter().map(point).collect()
+    }
+
+    /// The effect of class `most` over that of class `least`, under factors that start at 1: one after the other, each from the
+    /// mechanism before it.
+    pub(crate) fn contrasts(
+        &self,
+        most: usize,
+        least: usize,
+        factors: impl Iterator<Item = f64>,
+    ) -> impl Iterator<Item = f64> {
+        let mut start = self.mechanism.clone();
+        factors.map_while(move |factor| {
+            start = self.at(factor, &start).ok()?.mechanism;
+            Some(start.classes[most] - start.classes[least])
+        })
+    }
+}
+
 /// Ranks of the largest probability over all rows, scaled to [−1/2, 1/2], ties sharing their mean.
-fn confidence_ranks(posteriors: &Posteriors) -> Vec<f64> {
+pub(crate) fn confidence_ranks(posteriors: &Posteriors) -> Vec<f64> {
     let n = posteriors.len();
     let confidence: Vec<f64> = (0..n).map(|i| posteriors.row(i).iter().copied().fold(0.0, f64::max)).collect();
     let mut order: Vec<usize> = (0..n).collect();

@@ -81,6 +81,7 @@ def evaluate(
     models: Mapping[str, Any] | None = None,
     classes: Any = None,
     given: Any = None,
+    products: Any = None,
     by: Any = None,
     phi: Any = None,
     posterior: str = "labelled",
@@ -107,6 +108,8 @@ def evaluate(
         The classes of the columns; by default the sorted classes of y.
     given : table, named series or dict of columns, optional
         Columns that labelling may depend on besides the class.
+    products : list of str, optional
+        Products of two of these columns, such as ``["hospital*age"]``.
     by : named series, or table or dict with one column, optional
         Metrics are given for each group of this column too.
     phi : array of shape (n_classes,), optional
@@ -146,7 +149,7 @@ def evaluate(
         "estimate": {
             "method": "auto" if phi is None else "known",
             "phi": None if phi is None else [_inputs.number(value, "phi") for value in phi],
-            "given": [name for name, _ in columns] or "none",
+            "given": _inputs.given_names(columns, products),
             "by": grouping[0][0] if grouping else None,
             "replicates": None if replicates is None else _inputs.count(replicates, "replicates"),
             "seed": _inputs.count(seed, "seed"),

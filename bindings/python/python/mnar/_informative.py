@@ -46,6 +46,7 @@ def mcar_test(
     *,
     classes: Any = None,
     given: Any = None,
+    products: Any = None,
     method: str = "auto",
     posterior: str = "labelled",
     logits: bool = False,
@@ -72,6 +73,8 @@ def mcar_test(
     given : table, named series or dict of columns, optional
         Columns that labelling may depend on besides the class; the classifier must have seen them.
         ``found["verdict"]`` then says whether the class matters beyond them.
+    products : list of str, optional
+        Products of two of these columns, such as ``["hospital*age"]``.
     method : {"auto", "permutation", "lrt", "lrt-bootstrap", "moments-bootstrap"}
         The test. ``auto`` is the permutation test, which rejects true hypotheses as often as it claims.
     posterior : {"labelled", "population"}
@@ -106,7 +109,7 @@ def mcar_test(
     columns = _inputs.columns(given, len(labels.codes), "given")
     options = {
         "method": str(method),
-        "given": [name for name, _ in columns] or "none",
+        "given": _inputs.given_names(columns, products),
         "level": _inputs.number(level, "level"),
         "permutations": _inputs.count(permutations, "permutations"),
         "replicates": _inputs.count(replicates, "replicates"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,6 +260,15 @@ def columns(table: Any, rows: int, what: str) -> list[tuple[str, Any]]:
     else:
         raise InputError(f"{what} needs names: give a table, a named series, or a dict of columns")
     return [(name, _column(values, rows, f"{what} `{name}`")) for name, values in items]
+
+
+def given_names(columns: list[tuple[str, Any]], products: Sequence[str] | str | None) -> list[str] | str:
+    """What labelling may depend on: the columns, and products of two of them such as ``hospital*age``."""
+    named = [products] if isinstance(products, str) else list(products or [])
+    for product in named:
+        if "*" not in str(product):
+            raise InputError(f"products are of two columns, such as 'hospital*age', not {product!r}")
+    return [name for name, _ in columns] + [str(product) for product in named] or "none"
 
 
 def _column(values: Any, rows: int, what: str) -> Any:

@@ -121,6 +121,7 @@ class LabelMechanism(BaseEstimator):
         classes: Any = None,
         *,
         given: Any = None,
+        products: Any = None,
         by: Any = None,
         audit: Any = None,
     ) -> LabelMechanism:
@@ -139,6 +140,8 @@ class LabelMechanism(BaseEstimator):
         given : table, named series or dict of columns, optional
             Columns that labelling may depend on besides the class, such as the hospital. The classifier behind `proba`
             must have seen them.
+        products : list of str, optional
+            Products of two of these columns, such as ``["hospital*age"]``: the effect of one differs by the other then.
         by : named series, or table or dict with one column, optional
             Class shares and phi are estimated for each group of this column too: ``found_["groups"]``.
         audit : array of shape (n_samples,), optional
@@ -151,7 +154,7 @@ class LabelMechanism(BaseEstimator):
         if len(grouping) > 1:
             raise InputError("by must be a single column")
         self._extra = {
-            "given": [name for name, _ in columns] or "none",
+            "given": _inputs.given_names(columns, products),
             "by": grouping[0][0] if grouping else None,
         }
         columns += [column for column in grouping if column[0] not in {name for name, _ in columns}]

@@ -54,9 +54,9 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["proba", "posterior", "logits", "classes", "positive"])]
     pub(crate) features: Option<String>,
 
-    /// Columns that labelling may depend on besides the class, comma-separated, such as hospital,year. `auto` takes in those
-    /// that the data show to matter (with --features), `none` the class alone. For a table of predictions, the classifier
-    /// must have seen these columns
+    /// Columns that labelling may depend on besides the class, comma-separated, such as hospital,year; "hospital*age" is both
+    /// columns and their product. `auto` takes in those that the data show to matter (with --features), `none` the class alone.
+    /// For a table of predictions, the classifier must have seen these columns
     #[arg(long, value_name = "COLUMNS", default_value = "auto")]
     pub(crate) given: Given,
 

@@ -8,9 +8,9 @@ use crate::terminal::Terminal;
 use crate::weights::{self, WeightsFile};
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{About, EstimateSettings, Findings, Given, ReplicateWeights};
+use mnar::analysis::{About, EstimateSettings, Findings, Given, ReplicateWeights, StreamedColumns};
 use mnar::{Progress as _, Rows};
-use mnar_data::{AtomicFile, Formulas, ParquetPredictions, RowNames};
+use mnar_data::{AtomicFile, Formulas, LabelledRows, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
 use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
 use std::path::Path;
@@ -28,15 +28,8 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     if args.weights.is_some() {
         weights::check_id(args.table.id.as_deref())?;
     }
-    let by_columns = matches!(args.table.given, Given::Columns(_));
-    if args.stream && by_columns {
-        bail!("--given needs the table in memory, and --stream leaves it in its file; use one of them");
-    }
-    let in_memory_only = !args.sensitivity.is_empty()
-        || args.report.is_some()
-        || args.by.is_some()
-        || args.table.audit.is_some()
-        || by_columns;
+    let in_memory_only =
+        !args.sensitivity.is_empty() || args.report.is_some() || args.by.is_some() || args.table.audit.is_some();
     let loading = match (args.stream, in_memory_only) {
         (true, _) => Loading::Stream,
         (false, true) => Loading::Load,
@@ -161,11 +154,29 @@ fn streamed(
         n_labelled: table.n_labelled(),
         labelled_per_class: table.counts().to_vec(),
     };
-    let found = settings.run_streamed(table, about)?;
+    let given = match &settings.given {
+        Given::Columns(names) => Some(table.given(names)?),
+        Given::Auto | Given::None => None,
+    };
+    let found = match &given {
+        Some(given) => {
+            let columns = StreamedColumns { columns: given.columns(), encoder: given.encoder() };
+            settings.run_streamed_given(table, given, columns, about)?
+        }
+        None => settings.run_streamed(table, about)?,
+    };
     if let Some(path) = &args.weights {
         let (id, formulas) = (args.table.id.as_deref(), formulas(args.keep_formulas));
         let mut file = WeightsFile::create(path, id, table.names(), &found, None, formulas)?;
-        table.walk_labels(|rows| file.add(rows.labels, rows.names))?;
+        let add = |rows: LabelledRows<'_>| {
+            // Where labelling depends on columns, the phi of these rows follow from their terms.
+            let phi = found.mechanism.as_ref().map(|mechanism| mechanism.of_terms(rows.given, rows.labels.len()));
+            file.add(rows.labels, rows.names, phi.as_deref())
+        };
+        match &given {
+            Some(given) => given.walk_labels(add)?,
+            None => table.walk_labels(add)?,
+        }
         file.commit()?;
     }
     Ok((settings, found))
@@ -187,7 +198,8 @@ fn write_weights(
     for (part, labels) in labels.as_slice().chunks(PART).enumerate() {
         let names = row_names.map(|RowNames { names, .. }| &names[part * PART..][..labels.len()]);
         let names = names.map(|names| names.iter().map(|name| Some(name.as_str()).filter(|name| !name.is_empty())));
-        file.add(labels, names.map(Iterator::collect))?;
+        let phi = found.row_phi.as_ref().map(|rows| &rows[part * PART..][..labels.len()]);
+        file.add(labels, names.map(Iterator::collect), phi)?;
     }
     file.commit()
 }

@@ -1,18 +1,19 @@
 //! Everything that is said about a mechanism, in one record.
 
 use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
-use super::labelling::Labelling;
-use super::recipe::{EstimateSettings, Ran, Recipe};
+use super::labelling::{ColumnEffect, Labelling};
+use super::recipe::{EstimateSettings, Given, Ran, Recipe};
 use super::search::Searched;
+use super::tilt::Tilt;
 use super::verdict::{Circumstances, Verdict as LabellingVerdict};
 use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, TriedClassifier, renormalised};
 use crate::calibrate::{Bcts, Calibrated};
 use crate::diagnose::{
     Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
-    identifiability, labels_for_width, reliability, sensitivity,
+    identifiability, labels_for_width, reliability,
 };
 use crate::error::Error;
-use crate::estimate::{LabelShift, PhiEstimate, Stop};
+use crate::estimate::{PhiEstimate, Stop};
 use crate::labels::Labels;
 use crate::mechanism::Mechanism;
 use crate::nullable;
@@ -182,6 +183,9 @@ pub struct Findings {
     /// Class shares and phi per group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupFindings>>,
+    /// The effects of columns where the rows were streamed; otherwise they are part of `labelling`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<ColumnEffect>,
     /// The mechanism by class and columns, where it depends on columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<Mechanism>,
@@ -237,6 +241,7 @@ impl Findings {
             audit: None,
             by: None,
             groups: None,
+            effects: Vec::new(),
             mechanism: None,
             row_phi: None,
             positive: None,
@@ -263,7 +268,7 @@ impl EstimateSettings {
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let found = self.search(&recipe, evidence, progress)?;
-        let Searched { ran, mut intervals, mut labelling, groups, identified: shadow, row_phi } = found;
+        let Searched { ran, mut intervals, mut labelling, groups, identified: shadow, row_phi, terms } = found;
         let (by, groups) = groups.unzip();
         let Ran { estimate, calibration, mechanism, .. } = ran;
         let (bcts, calibrated) = calibration.unzip();
@@ -291,9 +296,11 @@ impl EstimateSettings {
                     .to_owned(),
             );
         }
+        let by_columns = mechanism.as_ref().map(|found| &found.mechanism).filter(|_| !terms.is_empty());
+        let tilt = Tilt::new(&sample, by_columns, &terms);
         let curve = match self.sensitivity.as_slice() {
             [] => None,
-            factors => match sensitivity(&sample, &recipe.label_shift(), factors) {
+            factors => match tilt.curve(&sample, &recipe, factors) {
                 Ok(curve) => Some(curve),
                 Err(error) => {
                     warnings.push(format!("there is no sensitivity curve: {error}"));
@@ -322,9 +329,9 @@ impl EstimateSettings {
             warnings,
         };
         // Some fifty estimates: seconds at most.
-        let affordable = labels.len().saturating_mul(labels.n_classes()) <= 2_000_000;
+        let affordable = labels.len().saturating_mul(labels.n_classes() + terms.len()) <= 2_000_000;
         let breakdown = match curve {
-            Some(_) if by_class && affordable => breakdown(&sample, &recipe.label_shift(), &estimate.phi),
+            Some(_) if labelling.is_some() && affordable => tilt.breakdown(&sample, &recipe, &estimate.phi),
             _ => None,
         };
         let audited = match evidence.audit {
@@ -386,15 +393,9 @@ impl EstimateSettings {
     /// The same in flat memory, walking over rows that stay where they are: with intervals from the observed
     /// information, and without the checks that compare rows.
     pub fn run_streamed<R: Rows>(&self, rows: &R, about: About) -> Result<Findings, Error> {
-        use super::IntervalMethod::{Auto, Information};
-        let recipe = Recipe::new(self, rows.kind())?;
-        if !matches!(self.interval, Auto | Information) {
-            return Err(Error::Settings(
-                "streamed rows have intervals from the observed information only; ask for those, or load the table",
-            ));
-        }
-        if !self.sensitivity.is_empty() {
-            return Err(Error::Settings("the sensitivity analysis needs the table in memory; load it"));
+        let recipe = self.check_streamed(rows.kind())?;
+        if matches!(self.given, Given::Columns(_)) {
+            return Err(Error::Settings("the streamed rows come without the columns that labelling depends on"));
         }
         let matrices = fits_matrices(rows.n_classes());
         let bcts = match recipe.calibration() {
@@ -420,7 +421,7 @@ impl EstimateSettings {
         self.assemble(&recipe, estimate, parts)
     }
 
-    fn assemble(&self, recipe: &Recipe, estimate: PhiEstimate, parts: Parts) -> Result<Findings, Error> {
+    pub(super) fn assemble(&self, recipe: &Recipe, estimate: PhiEstimate, parts: Parts) -> Result<Findings, Error> {
         let Parts { about, intervals, bcts, identifiability, renormalised: off, mut warnings } = parts;
         let names = &about.classes;
         let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
@@ -478,6 +479,7 @@ impl EstimateSettings {
             audit: None,
             by: None,
             groups: None,
+            effects: Vec::new(),
             mechanism: None,
             row_phi: None,
             positive: None,
@@ -506,33 +508,6 @@ impl EstimateSettings {
     }
 }
 
-/// The odds factor nearest to 1 at which the classes that are labelled most and least are labelled alike.
-fn breakdown(sample: &Sample<'_>, estimator: &LabelShift, phi: &Phi) -> Option<f64> {
-    const FURTHEST: f64 = 20.0;
-    const STEPS: i32 = 24;
-    let order = |a: &usize, b: &usize| phi[*a].total_cmp(&phi[*b]);
-    let (most, least) = ((0..phi.len()).max_by(order)?, (0..phi.len()).min_by(order)?);
-    let mut found: Option<f64> = None;
-    for direction in [1.0, -1.0] {
-        let factor = |step: i32| (direction * FURTHEST.ln() * f64::from(step) / f64::from(STEPS)).exp();
-        let mut before = (phi[most] / phi[least]).ln();
-        for step in 1..=STEPS {
-            let Ok(curve) = sensitivity(sample, estimator, &[factor(step)]) else { break };
-            let now = (curve[0].phi[most] / curve[0].phi[least]).ln();
-            if now <= 0.0 {
-                // Between the last two factors, as far as the effect had gone.
-                let part = before / (before - now);
-                let at = factor(step - 1).ln() + part * (factor(step).ln() - factor(step - 1).ln());
-                let nearer = found.is_none_or(|other: f64| at.abs() < other.ln().abs());
-                found = if nearer { Some(at.exp()) } else { found };
-                break;
-            }
-            before = now;
-        }
-    }
-    found
-}
-
 /// p(y|x) ∝ s(y|x)/phi(y, z) of all rows.
 fn population(sample: &Sample<'_>, phi: &Phi, row_phi: Option<&[Phi]>) -> Result<Posteriors, Error> {
     let (n, k) = (sample.labels().len(), phi.len());
@@ -547,13 +522,13 @@ fn population(sample: &Sample<'_>, phi: &Phi, row_phi: Option<&[Phi]>) -> Result
 }
 
 /// What is known beside the estimate when the findings are put together.
-struct Parts {
-    about: About,
-    intervals: Intervals,
-    bcts: Option<Bcts>,
-    identifiability: Option<Identifiability>,
-    renormalised: Renormalised,
-    warnings: Vec<String>,
+pub(super) struct Parts {
+    pub(super) about: About,
+    pub(super) intervals: Intervals,
+    pub(super) bcts: Option<Bcts>,
+    pub(super) identifiability: Option<Identifiability>,
+    pub(super) renormalised: Renormalised,
+    pub(super) warnings: Vec<String>,
 }
 
 fn estimated<R: Rows>(
@@ -567,7 +542,7 @@ fn estimated<R: Rows>(
 }
 
 /// With more classes, matrices of classes by classes are left out.
-fn fits_matrices(classes: usize) -> bool {
+pub(super) fn fits_matrices(classes: usize) -> bool {
     classes <= Solver::default().full_matrix_classes
 }
 

@@ -1,10 +1,10 @@
 //! What decided who got labelled: chance, the class, columns, or both. Three questions, three p-values, one verdict.
 
+use super::Evidence;
+use super::effects::Effects;
 use super::recipe::{GivenColumns, Ran, SCORED_ROWS, uncertainty};
-use super::{CONFIDENCE, Evidence};
-use crate::covariates::{Covariate, Covariates, Design};
+use crate::covariates::{Covariate, Covariates, Design, Product};
 use crate::error::Error;
-use crate::estimate::normal_quantile;
 use crate::labels::Labels;
 use crate::mechanism::{Direction, Mechanism, MechanismEstimate, Reference, Scores, orthogonal_check};
 use crate::phi::Phi;
@@ -152,10 +152,10 @@ pub(super) struct Candidates<'a> {
 impl<'a> Candidates<'a> {
     /// All columns but those that are given and those that cannot be checked (identifiers, columns that never vary).
     pub(super) fn new(covariates: &'a Covariates, given: &[String], labels: &Labels) -> Result<Self, Error> {
-        let design = Design::new(&covariates.usable(given, labels)?)?;
+        let design = Design::with_products(&covariates.usable(given, labels)?, covariates.products(given)?)?;
         let (mut columns, mut directions, mut separating) = (Vec::new(), Vec::new(), Vec::new());
         for (position, column) in covariates.columns().iter().enumerate() {
-            if given.contains(&column.name) || column.check().is_err() {
+            if design.column_names().contains(&column.name) || column.check().is_err() {
                 continue;
             }
             if column.separates(labels) {
@@ -264,69 +264,15 @@ impl<'a> Candidates<'a> {
         replicates: &[Vec<f64>],
         labels: &Labels,
     ) -> Result<Vec<ColumnEffect>, Error> {
-        let k = fitted.mechanism.classes.len();
-        let z = normal_quantile(CONFIDENCE);
-        let names = self.design.column_names();
-        let mut effects = Vec::new();
-        for (position, name) in names.iter().enumerate() {
-            let covariate = self.covariates.get(name)?;
-            let terms: Vec<usize> =
-                (0..self.design.len()).filter(|&j| self.design.terms[j].column == position).collect();
-            let rows_of = |term: usize| self.design.columns()[term].iter().filter(|value| **value != 0.0).count();
-            let reference = match covariate.n_levels() {
-                Some(_) => terms.iter().copied().max_by_key(|&term| rows_of(term)),
-                None => None,
-            };
-            let difference = |b: &dyn Fn(usize) -> f64, term: usize| b(term) - reference.map_or(0.0, b);
-            let effect = |term: usize| {
-                let centre = difference(&|j| fitted.mechanism.terms[j], term);
-                let sd = match replicates.len() {
-                    0 | 1 => {
-                        let covariance = |a: usize, b: usize| fitted.covariance[(k + a, k + b)];
-                        let variance = reference.map_or(covariance(term, term), |other| {
-                            covariance(term, term) + covariance(other, other) - 2.0 * covariance(term, other)
-                        });
-                        variance.max(0.0).sqrt()
-                    }
-                    draws => {
-                        let values: Vec<f64> = replicates.iter().map(|b| difference(&|j| b[j], term)).collect();
-                        let mean = values.iter().sum::<f64>() / draws as f64;
-                        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-                        (squares / (draws - 1) as f64).sqrt()
-                    }
-                };
-                let about = &self.design.terms[term];
-                let label = match (&about.level, about.unit) {
-                    (Some(level), _) => level.clone(),
-                    (None, unit) => format!("per {} (one standard deviation)", significant(unit.unwrap_or(1.0))),
-                };
-                // Within what JSON can hold, however little is known.
-                let bound = |value: f64| value.clamp(-300.0, 300.0).exp();
-                let ci95 = (bound(centre - z * sd), bound(centre + z * sd));
-                TermEffect { term: label, odds_ratio: centre.exp(), ci95 }
-            };
-            effects.push(ColumnEffect {
-                column: name.clone(),
-                compared_with: match reference {
-                    Some(term) => self.design.terms[term].level.clone().unwrap_or_default(),
-                    None => "one standard deviation less".to_owned(),
-                },
-                terms: terms.iter().copied().filter(|term| Some(*term) != reference).map(effect).collect(),
-                rates: rates(covariate, labels),
-            });
-        }
-        Ok(effects)
+        let nonzero = |column: &Vec<f64>| column.iter().filter(|value| **value != 0.0).count();
+        let rows: Vec<usize> = self.design.columns().iter().map(nonzero).collect();
+        let effects = Effects { encoder: &self.design.encoder, fitted, replicates, rows: &rows };
+        Ok(effects.all(|name| self.covariates.get(name).map_or_else(|_| Vec::new(), |column| rates(column, labels))))
     }
 }
 
 fn per_df(check: &ColumnCheck) -> f64 {
     check.statistic / check.df.max(1) as f64
-}
-
-/// Three digits that matter.
-fn significant(value: f64) -> String {
-    let digits = (2 - value.abs().max(1e-12).log10().floor() as i32).clamp(0, 12) as usize;
-    format!("{value:.digits$}")
 }
 
 /// The labelling rate along a column.
@@ -366,14 +312,19 @@ const SHADOW: f64 = 0.01;
 
 /// Whether anything is left in the features that tells the classes apart once the columns are given: the share of the
 /// variation of the scores that smooth functions of the columns do not explain.
-pub(super) fn shadow(evidence: &Evidence<'_>, posteriors: &Posteriors, given: &Covariates) -> Result<bool, Error> {
+pub(super) fn shadow(
+    evidence: &Evidence<'_>,
+    posteriors: &Posteriors,
+    given: &Covariates,
+    products: &[Product],
+) -> Result<bool, Error> {
     if let (Some(features), Some(all)) = (&evidence.features, evidence.covariates) {
         let every = !features.names.is_empty() && all.columns().iter().all(|column| given.get(&column.name).is_ok());
         if every {
             return Ok(false);
         }
     }
-    let left = crate::test::beyond_columns::unexplained(posteriors, &evidence.plan, given)?;
+    let left = crate::test::beyond_columns::unexplained(posteriors, &evidence.plan, given, products)?;
     Ok(left > SHADOW)
 }
 

@@ -25,6 +25,7 @@
 
 mod audit;
 mod choice;
+mod effects;
 mod evidence;
 mod findings;
 mod groups;
@@ -37,6 +38,8 @@ mod recipe;
 mod reestimate;
 mod replicate_weights;
 mod search;
+mod streamed;
+mod tilt;
 mod verdict;
 
 pub use audit::{Audit, AuditFindings};
@@ -50,6 +53,7 @@ pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, L
 pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
 pub(crate) use reestimate::Reestimate;
 pub use replicate_weights::ReplicateWeights;
+pub use streamed::StreamedColumns;
 pub use verdict::{Verdict, VerdictKind};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.

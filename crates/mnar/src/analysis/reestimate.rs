@@ -40,7 +40,10 @@ impl<'a> Reestimate<'a> {
         let recipe = Recipe::new(settings, posteriors.kind())?;
         let design = match (given, evidence.covariates) {
             ([], _) => None,
-            (given, Some(columns)) => Some(Design::new(&columns.usable(given, evidence.labels)?)?),
+            (given, Some(columns)) => {
+                let products = columns.products(given)?;
+                Some(Design::with_products(&columns.usable(given, evidence.labels)?, products)?)
+            }
             (given, None) => {
                 return Err(Error::UnknownCovariate { name: given[0].clone(), known: Vec::new() });
             }

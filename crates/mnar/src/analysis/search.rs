@@ -26,6 +26,8 @@ pub(super) struct Searched {
     /// Whether the effect of the class can be told from that of the columns.
     pub(super) identified: bool,
     pub(super) row_phi: Option<Vec<Phi>>,
+    /// The terms of the columns that the mechanism depends on.
+    pub(super) terms: Vec<Vec<f64>>,
 }
 
 /// At most this many columns are taken into the mechanism without being asked for. Every one costs precision.
@@ -90,7 +92,8 @@ impl EstimateSettings {
             let groups = step.groups(by, labels);
             let intervals = step.intervals(method, recipe, evidence)?;
             let ran = step.ran;
-            return Ok(Searched { ran, intervals, labelling: None, groups, identified: true, row_phi: None });
+            let (labelling, row_phi, terms) = (None, None, Vec::new());
+            return Ok(Searched { ran, intervals, labelling, groups, identified: true, row_phi, terms });
         }
 
         let class_enough = step.check.clone();
@@ -119,13 +122,13 @@ impl EstimateSettings {
         let chance = evidence.chance(self.permutations, self.seed)?;
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
-            let columns = covariates.select(&given)?;
+            let (columns, products) = (covariates.select(&given)?, covariates.products(&given)?);
             let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
-            identified = shadow(evidence, used, &columns)?;
+            identified = shadow(evidence, used, &columns, &products)?;
             if identified {
                 let permutations = affordable_permutations(self.permutations, labels.len());
                 let test = BeyondColumns { permutations, seed: self.seed };
-                beyond = Some(test.run(&sample, &evidence.plan, &columns)?);
+                beyond = Some(test.run_with(&sample, &evidence.plan, &columns, &products)?);
             }
             if let Some(fitted) = &step.ran.mechanism {
                 let design = &step.candidates.design;
@@ -146,7 +149,8 @@ impl EstimateSettings {
         };
         let groups = step.groups(by, labels);
         let intervals = step.intervals(method, recipe, evidence)?;
-        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi })
+        let terms = step.candidates.design.columns().to_vec();
+        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi, terms })
     }
 }
 

@@ -61,7 +61,9 @@ impl Labelling {
 
     /// Columns that the data show labelling to depend on.
     fn columns_matter(&self) -> bool {
-        let rejected = |check: &ColumnCheck| check.p_holm <= self.level && self.given.contains(&check.column);
+        // `hospital*age` was asked for; the check names both columns.
+        let given = self.class_and_columns_enough.as_ref().map_or(&self.given, |check| &check.given);
+        let rejected = |check: &ColumnCheck| check.p_holm <= self.level && given.contains(&check.column);
         self.found_here || self.class_enough.as_ref().is_some_and(|check| check.columns.iter().any(rejected))
     }
 

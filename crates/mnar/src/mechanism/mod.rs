@@ -44,6 +44,11 @@ impl Mechanism {
 
     /// φ(k, z_i) of every class for every row.
     pub fn rows(&self, terms: &[Vec<f64>], rows: usize) -> Vec<Phi> {
+        self.of_terms(&terms.iter().map(Vec::as_slice).collect::<Vec<_>>(), rows)
+    }
+
+    /// The same from slices.
+    pub fn of_terms(&self, terms: &[&[f64]], rows: usize) -> Vec<Phi> {
         (0..rows)
             .map(|row| {
                 let z = || terms.iter().map(|column| column[row]);
@@ -117,6 +122,21 @@ pub struct MechanismEstimate {
     pub estimate: PhiEstimate,
 }
 
+/// A mechanism under a tilt, and what follows from it for the classes.
+pub(crate) struct Tilted {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) phi: Vec<f64>,
+    pub(crate) prevalence: ClassShares,
+}
+
+/// Where a maximum is looked for.
+#[derive(Default)]
+struct Around<'a> {
+    /// The fixed coefficient of the column that follows the terms; 0 where there is none.
+    tilt: f64,
+    start: Option<&'a Mechanism>,
+}
+
 /// Effects beyond this are taken for infinite: exp(−15) is 3e-7.
 const FURTHEST: f64 = 15.0;
 
@@ -132,7 +152,7 @@ impl ClassAndColumns {
             });
         }
         let tally = Tally::of(rows)?;
-        let (mechanism, last, stop) = self.maximise(rows, terms, &tally)?;
+        let (mechanism, last, stop) = self.maximise(rows, terms, &tally, &Around::default())?;
         let k = tally.counts.len();
         let n = tally.n();
         let shares = |mass: &[f64], total: f64| mass.iter().map(|mass| mass / total).collect::<Vec<f64>>();
@@ -169,18 +189,41 @@ impl ClassAndColumns {
         })
     }
 
+    /// The mechanism, phi and class shares where the odds of a label are also multiplied by exp(`tilt`·h), with h the column that
+    /// follows the terms. `start` is a mechanism nearby.
+    pub(crate) fn tilted<R: Rows>(
+        &self,
+        rows: &R,
+        start: &Mechanism,
+        tally: &Tally,
+        tilt: f64,
+    ) -> Result<Tilted, Error> {
+        let around = Around { tilt, start: Some(start) };
+        let (mechanism, last, _) = self.maximise(rows, start.terms.len(), tally, &around)?;
+        let mass = || tally.counts.iter().zip(&last.unlabelled);
+        let phi = mass().map(|(count, mass)| count / (count + mass)).collect();
+        let prevalence = mass().map(|(count, mass)| (count + mass) / tally.n()).collect();
+        Ok(Tilted { mechanism, phi, prevalence: ClassShares::estimated(prevalence) })
+    }
+
     /// Newton's method with step halving on the penalised likelihood.
-    fn maximise<R: Rows>(&self, rows: &R, terms: usize, tally: &Tally) -> Result<(Mechanism, Selection, Stop), Error> {
+    fn maximise<R: Rows>(
+        &self,
+        rows: &R,
+        terms: usize,
+        tally: &Tally,
+        around: &Around<'_>,
+    ) -> Result<(Mechanism, Selection, Stop), Error> {
         let k = tally.counts.len();
         let centre = (tally.n_labelled() / tally.n_unlabelled).ln();
         let prior = DVector::from_fn(k + terms, |i, _| if i < k { centre } else { 0.0 });
         let penalty = self.penalty(k, terms);
         let at = |theta: &DVector<f64>| -> Result<(f64, Selection), Error> {
-            let sums = rows.scan(&Selection::at(&Mechanism::from_parameters(theta, k), 0))?;
+            let sums = rows.scan(&Selection::at(&Mechanism::from_parameters(theta, k), 0).tilted(around.tilt))?;
             let off = theta - &prior;
             Ok((sums.loss + 0.5 * off.dot(&(&penalty * &off)), sums))
         };
-        let mut theta = prior.clone();
+        let mut theta = around.start.map_or_else(|| prior.clone(), Mechanism::parameters);
         let (mut value, mut sums) = at(&theta)?;
         let mut passes = 1;
         for iterations in 1..=self.max_iterations {

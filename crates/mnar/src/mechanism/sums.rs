@@ -22,6 +22,8 @@ struct At {
     /// exp(−a).
     inverse_odds: Arc<[f64]>,
     b: Arc<[f64]>,
+    /// The coefficient of the column that follows the terms, if it is not 0.
+    tilt: f64,
 }
 
 impl At {
@@ -29,6 +31,7 @@ impl At {
         Self {
             inverse_odds: mechanism.classes.iter().map(|a| (-a).exp()).collect(),
             b: mechanism.terms.as_slice().into(),
+            tilt: 0.0,
         }
     }
 
@@ -50,6 +53,9 @@ impl At {
         for ((slope, column), b) in slope[k..].iter_mut().zip(block.given).zip(self.b.iter()) {
             *slope = column[i];
             log_odds -= b * column[i];
+        }
+        if self.tilt != 0.0 {
+            log_odds -= self.tilt * block.given[self.b.len()][i];
         }
         let unlabelled = 1.0 / (1.0 + (-log_odds).exp());
         let r0 = f64::from(u8::from(block.labels[i].is_none()));
@@ -91,6 +97,12 @@ impl Selection {
             direction_scores: vec![0.0; directions],
             direction_information: vec![0.0; directions * p],
         }
+    }
+
+    /// The same where the column that follows the terms has this coefficient.
+    pub(super) fn tilted(mut self, tilt: f64) -> Self {
+        self.at.tilt = tilt;
+        self
     }
 
     /// The gradient of the loss: the predictor falls with the parameters, and the loss falls with the residual.
@@ -146,6 +158,10 @@ impl Sums for Selection {
             let scaled = weight * row.residual;
             let information = weight * row.unlabelled * (1.0 - row.unlabelled);
             for a in 0..p {
+                // Of the names of a column, all but one are 0.
+                if slope[a] == 0.0 {
+                    continue;
+                }
                 self.gradient[a] += scaled * slope[a];
                 let inner = information * slope[a];
                 let target = &mut self.information[a * p..a * p + a + 1];

@@ -5,7 +5,7 @@
 //! are compared with the part of them that z explains taken out.
 
 use super::{PermutationTest, TestResult, chi_square_p, sequential_p};
-use crate::covariates::{CovariateValues, Covariates, ranks};
+use crate::covariates::{CovariateValues, Covariates, Product, TermEncoder, ranks};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
 use crate::posteriors::Posteriors;
@@ -30,8 +30,21 @@ const NAME: &str = "class beyond columns";
 impl BeyondColumns {
     /// Tests whether r depends on the scores given the columns, within the folds of `plan`.
     pub fn run(&self, sample: &Sample<'_>, plan: &FoldPlan, columns: &Covariates) -> Result<TestResult, Error> {
-        let numeric = columns.columns().iter().any(|column| column.n_levels().is_none());
-        if numeric { self.conditional(sample, plan, columns) } else { self.stratified(sample, plan, columns) }
+        self.run_with(sample, plan, columns, &[])
+    }
+
+    /// The same given products of the columns too. Strata of names hold all of their products already.
+    pub fn run_with(
+        &self,
+        sample: &Sample<'_>,
+        plan: &FoldPlan,
+        columns: &Covariates,
+        products: &[Product],
+    ) -> Result<TestResult, Error> {
+        match columns.columns().iter().any(|column| column.n_levels().is_none()) {
+            true => self.conditional(sample, &null_design(plan, columns, products)?),
+            false => self.stratified(sample, plan, columns),
+        }
     }
 
     fn stratified(&self, sample: &Sample<'_>, plan: &FoldPlan, columns: &Covariates) -> Result<TestResult, Error> {
@@ -56,12 +69,11 @@ impl BeyondColumns {
         })
     }
 
-    fn conditional(&self, sample: &Sample<'_>, plan: &FoldPlan, columns: &Covariates) -> Result<TestResult, Error> {
+    fn conditional(&self, sample: &Sample<'_>, null: &DMatrix<f64>) -> Result<TestResult, Error> {
         let (posteriors, labels) = (sample.posteriors(), sample.labels());
         let (n, k) = (labels.len(), sample.n_classes());
-        let null = null_design(plan, columns);
         let r = DVector::from_fn(n, |i, _| f64::from(u8::from(labels.is_labelled(i))));
-        let p = logistic(&null, &r)?;
+        let p = logistic(null, &r)?;
         let weights = p.map(|p| p * (1.0 - p));
 
         // The scores with what the null design explains taken out, in the metric of the variance of r.
@@ -69,7 +81,7 @@ impl BeyondColumns {
         let weighted = DMatrix::from_fn(n, null.ncols(), |i, j| weights[i] * null[(i, j)]);
         let gram = null.tr_mul(&weighted);
         let explained = ridge_solve(&gram, &weighted.tr_mul(&scores)).ok_or_else(singular)?;
-        let rest = scores - &null * explained;
+        let rest = scores - null * explained;
         let variance = rest.tr_mul(&DMatrix::from_fn(n, k, |i, j| weights[i] * rest[(i, j)]));
         let eigen = variance.symmetric_eigen();
         let largest = eigen.eigenvalues.max();
@@ -116,8 +128,8 @@ impl BeyondColumns {
     }
 }
 
-/// Intercepts of the folds, indicators of names, and ρ, ρ², ρ³ of the ranks of numbers beside the numbers themselves.
-fn null_design(plan: &FoldPlan, columns: &Covariates) -> DMatrix<f64> {
+/// Intercepts of the folds, indicators of names, ρ, ρ², ρ³ of the ranks of numbers beside the numbers themselves, and products.
+fn null_design(plan: &FoldPlan, columns: &Covariates, products: &[Product]) -> Result<DMatrix<f64>, Error> {
     let n = columns.len();
     let mut design: Vec<Vec<f64>> = (0..plan.n_folds())
         .map(|fold| plan.folds().iter().map(|&of| f64::from(u8::from(of as usize == fold))).collect())
@@ -129,7 +141,10 @@ fn null_design(plan: &FoldPlan, columns: &Covariates) -> DMatrix<f64> {
             design.extend((1..=3).map(|power| ranks.iter().map(|rank| rank.powi(power)).collect()));
         }
     }
-    DMatrix::from_fn(n, design.len(), |i, j| design[j][i])
+    let alone = TermEncoder::learn(columns);
+    let main_effects = alone.n_terms();
+    design.extend(alone.with_products(products.to_vec())?.terms(columns)?.into_iter().skip(main_effects));
+    Ok(DMatrix::from_fn(n, design.len(), |i, j| design[j][i]))
 }
 
 /// P(r | design) by iteratively reweighted least squares.
@@ -171,9 +186,14 @@ fn singular() -> Error {
 }
 
 /// The share of the scores' variation that smooth functions of the columns do not explain.
-pub(crate) fn unexplained(posteriors: &Posteriors, plan: &FoldPlan, columns: &Covariates) -> Result<f64, Error> {
+pub(crate) fn unexplained(
+    posteriors: &Posteriors,
+    plan: &FoldPlan,
+    columns: &Covariates,
+    products: &[Product],
+) -> Result<f64, Error> {
     let (n, k) = (posteriors.len(), posteriors.n_classes());
-    let null = null_design(plan, columns);
+    let null = null_design(plan, columns, products)?;
     let scores = DMatrix::from_fn(n, k, |i, j| posteriors.column(j)[i]);
     let explained = ridge_solve(&null.tr_mul(&null), &null.tr_mul(&scores)).ok_or_else(singular)?;
     let rest = &scores - &null * explained;

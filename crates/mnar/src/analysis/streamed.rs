@@ -1,0 +1,132 @@
+//! Estimates from rows that stay where they are, with a mechanism that depends on their columns.
+
+use super::effects::Effects;
+use super::findings::{Parts, fits_matrices};
+use super::intervals::Intervals;
+use super::recipe::{Chosen, EstimateSettings, Recipe};
+use super::{About, Findings};
+use crate::calibrate::Calibrated;
+use crate::covariates::{ColumnSummary, TermEncoder};
+use crate::diagnose::{Identifiability, identifiability};
+use crate::error::Error;
+use crate::estimate::SharePrior;
+use crate::mechanism::{ClassAndColumns, Mechanism, MechanismEstimate};
+use crate::posteriors::PosteriorKind;
+use crate::rows::{Block, Rows, Sums};
+use crate::sums::Tally;
+
+/// The columns that labelling depends on, of rows that are streamed.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamedColumns<'a> {
+    /// What a pass over each told.
+    pub columns: &'a [ColumnSummary],
+    /// Their terms.
+    pub encoder: &'a TermEncoder,
+}
+
+impl EstimateSettings {
+    /// Refuses settings that need the rows in memory.
+    pub(super) fn check_streamed(&self, kind: PosteriorKind) -> Result<Recipe, Error> {
+        use super::IntervalMethod::{Auto, Information};
+        let recipe = Recipe::new(self, kind)?;
+        if !matches!(self.interval, Auto | Information) {
+            return Err(Error::Settings(
+                "streamed rows have intervals from the observed information only; ask for those, or load the table",
+            ));
+        }
+        if !self.sensitivity.is_empty() {
+            return Err(Error::Settings("the sensitivity analysis needs the table in memory; load it"));
+        }
+        Ok(recipe)
+    }
+
+    /// [`run_streamed`](Self::run_streamed) with a mechanism that depends on columns. `given` are the same rows as `rows`, with
+    /// the terms of the columns in [`Block::given`]; the calibration, which has no use for them, walks over `rows`.
+    pub fn run_streamed_given<R: Rows, G: Rows>(
+        &self,
+        rows: &R,
+        given: &G,
+        columns: StreamedColumns<'_>,
+        about: About,
+    ) -> Result<Findings, Error> {
+        let recipe = self.check_streamed(rows.kind())?;
+        if *recipe.chosen() != Chosen::LabelShift || recipe.prior != SharePrior::None {
+            return Err(Error::Settings(
+                "columns that labelling depends on go with the method label-shift, without a prior weight",
+            ));
+        }
+        columns.columns.iter().try_for_each(ColumnSummary::check)?;
+        let terms = columns.encoder.n_terms();
+        let bcts = match recipe.calibration() {
+            Some(calibration) => {
+                Tally::of(rows)?;
+                Some(calibration.fit(rows)?)
+            }
+            None => None,
+        };
+        let (fitted, identifiability) = match &bcts {
+            Some(bcts) => estimated(&Calibrated { rows: given, bcts }, &Calibrated { rows, bcts }, terms)?,
+            None => estimated(given, rows, terms)?,
+        };
+        let zero = LabelledWeights { mechanism: &fitted.mechanism, sum: 0.0, squares: 0.0, rows: vec![0; terms] };
+        let weights = given.scan(&zero)?;
+        let effects = Effects { encoder: columns.encoder, fitted: &fitted, replicates: &[], rows: &weights.rows };
+        let rates = |name: &str| {
+            let column = columns.columns.iter().find(|column| column.name() == name);
+            column.map_or_else(Vec::new, ColumnSummary::rates)
+        };
+        let warning = "the table was streamed: the checks of held-out predictions, of self-masking, and of whether class and columns are enough were not run";
+        let parts = Parts {
+            about,
+            intervals: Intervals::information(&fitted.estimate),
+            bcts,
+            identifiability,
+            renormalised: rows.renormalised(),
+            warnings: vec![warning.to_owned()],
+        };
+        let effects = effects.all(rates);
+        let effective_sample_size = weights.sum * weights.sum / weights.squares;
+        let MechanismEstimate { mechanism, estimate, .. } = fitted.clone();
+        let found = self.assemble(&recipe, estimate, parts)?;
+        Ok(Findings { effects, mechanism: Some(mechanism), effective_sample_size, ..found })
+    }
+}
+
+fn estimated<G: Rows, R: Rows>(
+    given: &G,
+    rows: &R,
+    terms: usize,
+) -> Result<(MechanismEstimate, Option<Identifiability>), Error> {
+    let fitted = ClassAndColumns::default().estimate(given, terms)?;
+    let matrices = fits_matrices(rows.n_classes());
+    let identified = if matrices { Some(identifiability(rows, &fitted.estimate)?) } else { None };
+    Ok((fitted, identified))
+}
+
+/// Σ 1/φ(y, z) and Σ 1/φ(y, z)² over the labelled rows, for Kish's formula, and in how many rows each term is not 0.
+#[derive(Clone)]
+struct LabelledWeights<'a> {
+    mechanism: &'a Mechanism,
+    sum: f64,
+    squares: f64,
+    rows: Vec<usize>,
+}
+
+impl Sums for LabelledWeights<'_> {
+    fn add(&mut self, block: &Block<'_>) {
+        for (i, class) in block.labels.iter().enumerate().filter_map(|(i, label)| label.map(|class| (i, class))) {
+            let weight = 1.0 / self.mechanism.phi(class.index(), block.given.iter().map(|column| column[i]));
+            self.sum += weight;
+            self.squares += weight * weight;
+        }
+        for (rows, column) in self.rows.iter_mut().zip(block.given) {
+            *rows += column.iter().filter(|value| **value != 0.0).count();
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.rows.iter_mut().zip(other.rows).for_each(|(rows, other)| *rows += other);
+    }
+}

@@ -1,0 +1,230 @@
+//! What one pass over a column tells, for columns that stay in their file.
+
+use super::terms::{ColumnTerms, TermEncoder, TermValues, spread};
+use super::{Product, SEPARATES, check, fifths, range_name};
+use crate::analysis::LabellingRate;
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// How many labelled and unlabelled rows there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Labelled rows.
+    pub labelled: usize,
+    /// Unlabelled rows.
+    pub unlabelled: usize,
+}
+
+impl RowCounts {
+    /// Adds so many rows.
+    pub fn add(&mut self, labelled: bool, rows: usize) {
+        *(if labelled { &mut self.labelled } else { &mut self.unlabelled }) += rows;
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> usize {
+        self.labelled + self.unlabelled
+    }
+
+    fn is_pure(&self) -> bool {
+        self.labelled == 0 || self.unlabelled == 0
+    }
+
+    fn merged(self, other: Self) -> Self {
+        Self { labelled: self.labelled + other.labelled, unlabelled: self.unlabelled + other.unlabelled }
+    }
+
+    fn rate(&self, group: String) -> LabellingRate {
+        let rows = self.rows();
+        LabellingRate { group, rows, rate: self.labelled as f64 / rows as f64 }
+    }
+}
+
+/// A column of which only sums were kept: enough for its terms in a mechanism, and for everything that
+/// [`Covariates::usable`](super::Covariates::usable) refuses.
+///
+/// ```
+/// use mnar::covariates::{ColumnSummary, TermEncoder};
+/// let mut age = ColumnSummary::numeric("age");
+/// [(30.0, true), (50.0, false), (40.0, true), (35.0, false)].iter().for_each(|&(age_of_row, labelled)| age.add(age_of_row, labelled, 1));
+/// assert!(age.check().is_ok());
+/// assert_eq!(ColumnSummary::encoder(&[age], Vec::new())?.n_terms(), 1);
+/// # Ok::<(), mnar::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnSummary {
+    name: String,
+    values: Values,
+    missing: RowCounts,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Values {
+    Numeric(Numbers),
+    Categorical(Vec<(String, RowCounts)>),
+}
+
+/// Different numbers that are counted one by one. A column of more is one of measurements, and has no rates by number.
+const MOST_NUMBERS: usize = 4096;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Numbers {
+    n: f64,
+    mean: f64,
+    /// Σ (value − mean)².
+    squares: f64,
+    /// The least and the greatest number of the labelled rows, and of the others.
+    labelled: Option<(f64, f64)>,
+    unlabelled: Option<(f64, f64)>,
+    /// How often each number occurs, by its order; `None` once there are too many.
+    counts: Option<BTreeMap<i64, RowCounts>>,
+}
+
+/// Bits that are ordered as numbers are. A negative zero is the same as zero.
+fn ordered(value: f64) -> i64 {
+    let bits = (value + 0.0).to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+fn number(ordered: i64) -> f64 {
+    f64::from_bits((ordered ^ (((ordered >> 63) as u64) >> 1) as i64) as u64)
+}
+
+impl Numbers {
+    fn add(&mut self, value: f64, labelled: bool, rows: usize) {
+        // Welford's update: sums of squares lose all digits of dates, whose spread is small beside their values.
+        let weight = rows as f64;
+        self.n += weight;
+        let step = value - self.mean;
+        self.mean += step * weight / self.n;
+        self.squares += weight * step * (value - self.mean);
+        let range = if labelled { &mut self.labelled } else { &mut self.unlabelled };
+        let (low, high) = range.unwrap_or((value, value));
+        *range = Some((low.min(value), high.max(value)));
+        if let Some(counts) = &mut self.counts {
+            counts.entry(ordered(value)).or_default().add(labelled, rows);
+            if counts.len() > MOST_NUMBERS {
+                self.counts = None;
+            }
+        }
+    }
+
+    /// The counts of each fifth of the numbers, where they are known.
+    fn groups(&self) -> Option<Vec<(String, RowCounts)>> {
+        let counts: Vec<(f64, RowCounts)> =
+            self.counts.as_ref()?.iter().map(|(key, rows)| (number(*key), *rows)).collect();
+        let distinct: Vec<(f64, usize)> = counts.iter().map(|(value, rows)| (*value, rows.rows())).collect();
+        let group = |range: std::ops::Range<usize>| {
+            let rows = counts[range.clone()].iter().fold(RowCounts::default(), |sum, (_, rows)| sum.merged(*rows));
+            (range_name(&distinct[range]), rows)
+        };
+        Some(fifths(&distinct).into_iter().map(group).collect())
+    }
+
+    /// Whether the numbers of labelled and of unlabelled rows do not mix.
+    fn is_apart(&self) -> bool {
+        matches!((self.labelled, self.unlabelled), (Some(with), Some(without)) if with.1 < without.0 || without.1 < with.0)
+    }
+
+    fn varies(&self) -> bool {
+        let ranges = [self.labelled, self.unlabelled].into_iter().flatten();
+        let (low, high) = ranges.fold((f64::INFINITY, f64::NEG_INFINITY), |all, of| (all.0.min(of.0), all.1.max(of.1)));
+        low < high
+    }
+}
+
+impl ColumnSummary {
+    /// A column of numbers, without rows yet.
+    pub fn numeric(name: impl Into<String>) -> Self {
+        let numbers = Numbers { counts: Some(BTreeMap::new()), ..Numbers::default() };
+        Self { name: name.into(), values: Values::Numeric(numbers), missing: RowCounts::default() }
+    }
+
+    /// A column of names, with the rows of each.
+    pub fn categorical(name: impl Into<String>, levels: Vec<(String, RowCounts)>, missing: RowCounts) -> Self {
+        Self { name: name.into(), values: Values::Categorical(levels), missing }
+    }
+
+    /// Adds rows of a column of numbers; NaN where missing.
+    pub fn add(&mut self, value: f64, labelled: bool, rows: usize) {
+        match &mut self.values {
+            _ if rows == 0 => {}
+            Values::Numeric(numbers) if !value.is_nan() => numbers.add(value, labelled, rows),
+            _ => self.missing.add(labelled, rows),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names; `None` for numbers.
+    pub fn levels(&self) -> Option<Vec<String>> {
+        match &self.values {
+            Values::Numeric(_) => None,
+            Values::Categorical(levels) => Some(levels.iter().map(|(level, _)| level.clone()).collect()),
+        }
+    }
+
+    /// Refuses what [`Covariates::usable`](super::Covariates::usable) refuses.
+    pub fn check(&self) -> Result<(), Error> {
+        let missing = usize::from(self.missing.rows() > 0);
+        let (varies, levels, rows) = match &self.values {
+            Values::Numeric(numbers) => (numbers.varies() || (missing > 0 && numbers.n > 0.0), None, 0),
+            Values::Categorical(levels) => {
+                let rows = levels.iter().map(|(_, rows)| rows.rows()).sum::<usize>() + self.missing.rows();
+                (levels.len() + missing > 1, Some(levels.len()), rows)
+            }
+        };
+        check(&self.name, varies, levels, rows)?;
+        match self.separates() {
+            true => Err(Error::UnusableCovariate { name: self.name.clone(), why: SEPARATES.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    fn separates(&self) -> bool {
+        let pure = |groups: &[(String, RowCounts)]| groups.iter().all(|(_, rows)| rows.is_pure());
+        self.missing.is_pure()
+            && match &self.values {
+                Values::Categorical(levels) => pure(levels),
+                Values::Numeric(numbers) => numbers.is_apart() || numbers.groups().is_some_and(|groups| pure(&groups)),
+            }
+    }
+
+    /// The labelling rate along the column; none where a column of numbers has too many different ones to count.
+    pub(crate) fn rates(&self) -> Vec<LabellingRate> {
+        let groups = match &self.values {
+            Values::Categorical(levels) => levels.clone(),
+            Values::Numeric(numbers) => match numbers.groups() {
+                Some(groups) => groups,
+                None => return Vec::new(),
+            },
+        };
+        let missing = (self.missing.rows() > 0).then(|| (super::MISSING.to_owned(), self.missing));
+        groups
+            .into_iter()
+            .chain(missing)
+            .filter(|(_, rows)| rows.rows() > 0)
+            .map(|(name, rows)| rows.rate(name))
+            .collect()
+    }
+
+    /// The terms of these columns, and of products of two of them.
+    pub fn encoder(columns: &[Self], products: Vec<Product>) -> Result<TermEncoder, Error> {
+        let terms = |column: &Self| {
+            let values = match &column.values {
+                Values::Numeric(numbers) => {
+                    let sd = (numbers.squares / numbers.n.max(1.0)).sqrt();
+                    TermValues::Numeric { mean: numbers.mean, sd: spread(numbers.mean, sd) }
+                }
+                Values::Categorical(levels) => {
+                    TermValues::Categorical { levels: levels.iter().map(|(level, _)| level.clone()).collect() }
+                }
+            };
+            ColumnTerms { name: column.name.clone(), values, missing: column.missing.rows() > 0 }
+        };
+        TermEncoder::of_columns(columns.iter().map(terms).collect()).with_products(products)
+    }
+}
