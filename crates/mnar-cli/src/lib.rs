@@ -8,6 +8,7 @@ mod args;
 mod cmd;
 mod environment;
 mod hint;
+mod imputed;
 mod input;
 mod inspection;
 mod interrupt;
@@ -54,7 +55,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => (None, cmd::demo::run(args, &typed)),
         Command::Inspect(args) => (None, cmd::inspect::run(&args)),
         Command::Estimate(args) => (Some(args.table.table.clone()), cmd::estimate::run(args, &typed)),
-        Command::Evaluate(args) => (Some(args.table.table.clone()), cmd::evaluate::run(*args)),
+        Command::Evaluate(args) => (Some(args.table.table.clone()), cmd::evaluate::run(*args, &typed)),
         Command::Test(args) => (Some(args.table.table.clone()), cmd::test::run(args)),
         Command::Fit(args) => (Some(args.data.clone()), cmd::fit::run(*args, &typed)),
         Command::Predict(args) => (Some(args.data.clone()), cmd::predict::run(args)),

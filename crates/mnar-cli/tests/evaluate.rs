@@ -126,3 +126,74 @@ fn what_cannot_be_evaluated_is_refused() {
         assert!(stderr.contains(said), "{more:?}: {stderr}");
     }
 }
+
+#[test]
+fn a_page_shows_metrics_and_curves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(&folder, false);
+    let page = folder.path().join("page.html");
+    let words =
+        ["evaluate", path.to_str().unwrap(), "--label", "y", "--model", "q_", "--by", "site", "--replicates", "20"];
+    let output = mnar(&[&words[..], &["--report", page.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // What is printed does not depend on the page.
+    assert_eq!(output.stdout, mnar(&words).stdout);
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-"));
+    for part in ["id=\"figure-roc\"", "id=\"figure-calibration\"", "id=\"groups\"", "q_ less p_", "naive", "corrected"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    // Every number on the page is in the JSON of the page.
+    let json = html.split_once("id=\"report-data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let found: Value = serde_json::from_str(json).unwrap();
+    let mut paths = 0;
+    for part in html.split("data-path=\"").skip(1) {
+        let (path, rest) = part.split_once("\" data-value=\"").unwrap();
+        let value: f64 = rest.split_once('"').unwrap().0.parse().unwrap();
+        assert_eq!(found.pointer(&format!("/{}", path.replace('.', "/"))).unwrap().as_f64(), Some(value), "{path}");
+        paths += 1;
+    }
+    assert!(paths > 50, "{paths}");
+}
+
+#[test]
+fn an_audit_replaces_the_mechanism() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = table(&folder, true);
+    // Every eighth row was drawn at random; of the others, class b has its labels and a loses most.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    let mut with = format!("{},audit\n", lines.next().unwrap());
+    for (i, line) in lines.enumerate() {
+        let audited = i * 5 % 8 == 0;
+        let (label, rest) = line.split_once(',').unwrap();
+        let kept = audited || label == "b" || i % 7 == 0;
+        writeln!(with, "{},{rest},{}", if kept { label } else { "" }, if audited { "yes" } else { "" }).unwrap();
+    }
+    std::fs::write(&path, with).unwrap();
+    let path = path.to_str().unwrap();
+    let found = json(&["evaluate", path, "--label", "y", "--audit", "audit", "--replicates", "30", "--format", "json"]);
+    assert_eq!((found["method"].as_str(), found["n_labelled"].as_u64()), (Some("audit"), Some(75)));
+    let share = metric(&found, "prevalence", Some("b"), "p_");
+    assert!((share["corrected"].as_f64().unwrap() - 1.0 / 3.0).abs() < 0.06, "{share}");
+    assert!(share["naive"].as_f64().unwrap() > 0.7, "{share}");
+    let output = mnar(&["evaluate", path, "--label", "y", "--audit", "audit", "--phi", "a=0.1,b=0.9"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// A table without probabilities is one of features, and a second model that is missing is not.
+#[test]
+fn hints_follow_what_the_table_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let features = folder.path().join("f.csv");
+    std::fs::write(&features, "y,age,bmi\na,1,2\nb,2,3\n,3,4\n").unwrap();
+    let stderr = |words: &[&str]| String::from_utf8(mnar(words).stderr).unwrap();
+    let said = stderr(&["evaluate", features.to_str().unwrap(), "--label", "y"]);
+    assert!(said.contains("hint: --features all"), "{said}");
+    let path = table(&folder, false);
+    let said = stderr(&["evaluate", path.to_str().unwrap(), "--label", "y", "--proba", "zz_"]);
+    assert!(!said.contains("--features"), "{said}");
+    let said = stderr(&["evaluate", path.to_str().unwrap(), "--label", "y", "--model", "zz_"]);
+    assert!(said.contains("zz_") && !said.contains("hint"), "{said}");
+}

@@ -46,7 +46,7 @@ impl PredictionColumns {
     pub fn new(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
-            proba: "p_".into(),
+            proba: crate::error::DEFAULT_PREFIX.into(),
             logits: false,
             classes: Vec::new(),
             positive: None,

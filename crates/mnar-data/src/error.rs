@@ -933,6 +933,9 @@ pub enum DataError {
     },
 }
 
+/// What the names of probability columns start with unless another prefix is named.
+pub(crate) const DEFAULT_PREFIX: &str = "p_";
+
 /// Characters of a value that a message shows: an unclosed quote can make one value of a whole file.
 const SHOWN: usize = 60;
 
@@ -950,8 +953,11 @@ impl DataError {
         // What a message has to shorten is free text or a damaged file, not a value to be named.
         let named = |option, value: &String| (value.chars().count() <= SHOWN).then(|| Remedy::set(option, value));
         match self {
-            DataError::NoClassColumns { likely, .. } => {
-                vec![Remedy::set("proba", likely.as_deref().unwrap_or("PREFIX"))]
+            DataError::NoClassColumns { likely: Some(likely), .. } => vec![Remedy::set("proba", likely)],
+            // Nobody named probabilities, and nothing looks like them: the columns may be features.
+            DataError::NoClassColumns { likely: None, prefix, .. } => {
+                let features = (prefix == DEFAULT_PREFIX).then(|| Remedy::set("features", "all"));
+                std::iter::once(Remedy::set("proba", "PREFIX")).chain(features).collect()
             }
             DataError::UnknownLabel { label, advice, .. } => match &**advice {
                 LabelAdvice::Missing => named("missing", label).into_iter().collect(),

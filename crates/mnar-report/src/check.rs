@@ -37,6 +37,7 @@ impl Report {
         add("p_value", &mut self.test.iter().map(|test| test.result.p_value));
         add("uncertain", &mut self.uncertain.iter().flat_map(|row| &row.classes).map(|guess| guess.probability));
         add("trees_weight", &mut self.training.iter().filter_map(|training| training.trees_weight));
+        add("evaluation.metrics", &mut self.evaluation.iter().flat_map(|evaluation| evaluation.shares()));
         for (_, _, model) in self.models() {
             add("held_out.accuracy", &mut model.held_out.iter().map(|held_out| held_out.accuracy));
             add("held_out_accuracy_per_class", &mut model.held_out_accuracy_per_class.iter().copied().flatten());

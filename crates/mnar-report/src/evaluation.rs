@@ -38,7 +38,7 @@ pub fn evaluate_text(found: &Evaluation) -> String {
     out
 }
 
-fn words(name: MetricName, class: Option<&str>) -> String {
+pub(crate) fn words(name: MetricName, class: Option<&str>) -> String {
     let name = match name {
         MetricName::Npv => "negative predictive value".to_owned(),
         MetricName::Auc => "AUC".to_owned(),
@@ -59,7 +59,7 @@ fn between(ends: Option<(f64, f64)>) -> String {
     ends.map_or("-".to_owned(), interval)
 }
 
-fn listed(metric: &Metric, classes: usize) -> bool {
+pub(crate) fn listed(metric: &Metric, classes: usize) -> bool {
     use MetricName as M;
     metric.class.is_none()
         || classes <= FEW_CLASSES

@@ -31,14 +31,7 @@ impl Report {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy(&[D3, PLOT, SCRIPT]));
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (provenance.title) " · mnar" }
-                    style { (PreEscaped(STYLE)) }
-                }
+                (head(&provenance.title))
                 body {
                     a.skip href="#main" { "Skip to the verdict" }
                     header {
@@ -56,17 +49,14 @@ impl Report {
                         (self.groups_section())
                         section #figures aria-labelledby="figures-title" {
                             h2 #figures-title { "What the data show" }
-                            div.grid { @for column in columns(&figures) { div { @for (place, figure) in column { (drawn(figure, place)) } } } }
+                            (grid(&figures))
                         }
                         @if !self.uncertain.is_empty() { (uncertain(&self.uncertain)) }
                         (self.run_section())
                     }
                     footer { p { "Created by mnar " (provenance.version) ". This page needs no network and sends nothing." } }
-                    (data("report-data", &self.without_phi_by_epoch())?)
-                    (data("figures-data", &figures)?)
-                    script { (PreEscaped(D3)) }
-                    script { (PreEscaped(PLOT)) }
-                    script { (PreEscaped(SCRIPT)) }
+                    (scripts(&self.without_phi_by_epoch(), &figures)?)
+                    (drawing_scripts())
                 }
             }
         };
@@ -98,6 +88,7 @@ impl Report {
             section #verdict data-verdict=(kind) aria-labelledby="verdict-title" {
                 h2 #verdict-title { (ticked(&self.verdict())) }
                 @if !self.nothing_missing() { (self.shares_block()) }
+                (self.quality_block())
                 dl.facts.counts {
                     div { dt { "rows" } dd { (number(about.n as f64, about.n.to_string(), "n")) } }
                     div { dt { "labelled" } dd { (number(about.n_labelled as f64, about.n_labelled.to_string(), "n_labelled")) } }
@@ -108,7 +99,7 @@ impl Report {
                     @for (name, path, model) in self.models().into_iter().rev() {
                         @if let Some(held_out) = model.held_out {
                             div {
-                                dt { "accuracy, " (name) }
+                                dt { @if self.evaluation.is_some() { "held-out accuracy, " } @else { "accuracy, " } (name) }
                                 dd {
                                     (number(held_out.accuracy, share_text(held_out.accuracy), &format!("{path}.held_out.accuracy")))
                                     @if let Some((low, high)) = held_out.accuracy_ci95 {
@@ -260,6 +251,42 @@ impl Report {
     }
 }
 
+/// The head of a page with this title: its policy and its style.
+pub(crate) fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta http-equiv="Content-Security-Policy" content=(policy(&[D3, PLOT, SCRIPT]));
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) " · mnar" }
+            style { (PreEscaped(STYLE)) }
+        }
+    }
+}
+
+/// The numbers of a page and its figures, for the scripts and for anyone who reads the page by program.
+pub(crate) fn scripts<T: Serialize>(numbers: &T, figures: &[Figure]) -> Result<Markup, ReportError> {
+    let (numbers, figures) = (data("report-data", numbers)?, data("figures-data", figures)?);
+    Ok(html! { (numbers) (figures) })
+}
+
+/// The scripts that draw the figures.
+pub(crate) fn drawing_scripts() -> Markup {
+    html! {
+        script { (PreEscaped(D3)) }
+        script { (PreEscaped(PLOT)) }
+        script { (PreEscaped(SCRIPT)) }
+    }
+}
+
+/// The figures of a page.
+pub(crate) fn grid(figures: &[Figure]) -> Markup {
+    html! {
+        div.grid { @for column in columns(figures) { div { @for (place, figure) in column { (drawn(figure, place)) } } } }
+    }
+}
+
 /// What a browser may do with the page: run these scripts and no others, and show images that are in the page itself. It
 /// loads nothing and sends nothing, whatever a label or a file name may say. Styles are free, since the charts set theirs.
 fn policy(scripts: &[&str]) -> String {
@@ -354,7 +381,7 @@ fn drawn(figure: &Figure, place: usize) -> Markup {
     }
 }
 
-fn table(table: &Table, title: &str) -> Markup {
+pub(crate) fn table(table: &Table, title: &str) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {
             table {
@@ -375,7 +402,7 @@ fn table(table: &Table, title: &str) -> Markup {
 
 /// Names are aligned to the left, numbers to the right.
 fn named(heading: &str) -> Option<&'static str> {
-    ["group", "compared with"].contains(&heading).then_some("name")
+    ["group", "compared with", "model", "metric"].contains(&heading).then_some("name")
 }
 
 fn content(cell: &Cell) -> Markup {
@@ -387,7 +414,7 @@ fn content(cell: &Cell) -> Markup {
 }
 
 /// A number with its path in the JSON, so that the page can be checked against it.
-fn number(value: f64, text: String, path: &str) -> Markup {
+pub(crate) fn number(value: f64, text: String, path: &str) -> Markup {
     html! { span data-path=(path) data-value=(format!("{value:?}")) { (text) } }
 }
 
@@ -429,7 +456,7 @@ fn uncertain(rows: &[UncertainRow]) -> Markup {
 }
 
 /// Text in which `backticks` mark code, without characters that would reorder the rest.
-fn ticked(text: &str) -> Markup {
+pub(crate) fn ticked(text: &str) -> Markup {
     let text = printable(text);
     html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }

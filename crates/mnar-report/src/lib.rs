@@ -34,6 +34,7 @@
 mod check;
 mod error;
 mod evaluation;
+mod evaluation_page;
 mod figure;
 mod figures;
 mod findings;
@@ -41,6 +42,7 @@ mod groups;
 mod html;
 mod json;
 mod labelling;
+mod quality;
 mod report;
 mod sha256;
 mod svg;
@@ -51,8 +53,10 @@ mod words;
 
 pub use error::ReportError;
 pub use evaluation::evaluate_text;
+pub use evaluation_page::evaluate_html;
 pub use figure::{Bar, Cell, Chart, Dot, Figure, Panel, Point, Rate, Table};
 pub use findings::{bound_text, estimate_text, test_text};
+pub use quality::OutOfFold;
 pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
 pub use table::{TextTable, cut, interval, is_unsettling, number, p_value, printable, printable_lines};
 pub use words::{Level, Light};

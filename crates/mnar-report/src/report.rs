@@ -1,5 +1,6 @@
 //! What a run found: one value, from which the text, the JSON and the page are made.
 
+use crate::quality::OutOfFold;
 use crate::table::number;
 use base64::Engine as _;
 use mnar::analysis::{Findings, TestDecision};
@@ -33,6 +34,9 @@ pub struct Report {
     /// The test of whether the labels are informative, if it was run.
     #[serde(flatten)]
     pub test: Option<TestDecision>,
+    /// How good the cross-fitted classifier is in the whole population, if it was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<OutOfFold>,
     /// The models that were trained, if any.
     #[serde(default)]
     pub training: Option<Training>,
@@ -51,12 +55,26 @@ impl Report {
     pub fn new(provenance: Provenance, mut findings: Findings) -> Self {
         findings.calibrated = None;
         findings.row_phi = None;
-        Self { schema: SCHEMA, provenance, findings, test: None, training: None, uncertain: Vec::new(), truth: None }
+        Self {
+            schema: SCHEMA,
+            provenance,
+            findings,
+            test: None,
+            evaluation: None,
+            training: None,
+            uncertain: Vec::new(),
+            truth: None,
+        }
     }
 
     /// The same report with the test of whether the labels are informative.
     pub fn with_test(self, test: impl Into<Option<TestDecision>>) -> Self {
         Self { test: test.into(), ..self }
+    }
+
+    /// The same report with what the cross-fitted classifier is worth in the whole population.
+    pub fn with_evaluation(self, evaluation: impl Into<Option<OutOfFold>>) -> Self {
+        Self { evaluation: evaluation.into(), ..self }
     }
 
     /// The same report with the models that were trained.

@@ -28,6 +28,7 @@ impl Report {
         }
         out.push_str(&columns_text(&self.findings));
         out.push_str(&groups_text(&self.findings));
+        out.push_str(&self.quality_text());
         out.push_str(&self.models_text());
         for warning in &self.findings.warnings {
             out.push_str(&format!("\nwarning: {warning}\n"));

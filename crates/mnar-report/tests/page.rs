@@ -61,3 +61,29 @@ fn only_images_within_the_report_are_shown() {
     let page = Report::from_json(&value.to_string()).unwrap().to_html().unwrap();
     assert!(page.contains("<img src=\"data:image/png;base64,Ag==\""));
 }
+
+/// The page of an evaluation has the same policy, and names of classes and groups do not become HTML.
+#[test]
+fn the_page_of_an_evaluation_is_as_safe() {
+    use mnar::analysis::{EstimateSettings, Evidence};
+    use mnar::evaluate::{EvaluateSettings, Model, Scores};
+    use mnar::{Labels, PosteriorKind, Posteriors};
+    let name = "<img src=x onerror=\"window.__injected=1\">";
+    let p = ndarray::Array2::from_shape_fn((300, 2), |(i, k)| if (i % 3 == 0) == (k == 0) { 0.8 } else { 0.2 });
+    let label = |i: usize| match i % 10 {
+        0..4 => Some(if i % 3 == 0 { name } else { "b" }),
+        _ => None,
+    };
+    let labels = Labels::with_names((0..300).map(label), vec![name.to_owned(), "b".to_owned()]).unwrap();
+    let p = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
+    let estimate = EstimateSettings { replicates: Some(10), ..Default::default() };
+    let settings = EvaluateSettings { estimate, curves: true, ..Default::default() };
+    let model = Model { name: name.to_owned(), scores: Scores::Probabilities(&p) };
+    let found = settings.run(&Evidence::predictions(&p, &labels), &[model], &()).unwrap();
+    let page = mnar_report::evaluate_html(&found, &mnar_report::Provenance::new(name)).unwrap();
+    let report = full(hostile()).to_html().unwrap();
+    assert_eq!(parts(&page).0, parts(&report).0);
+    assert_eq!(parts(&page).1, parts(&report).1);
+    assert!(!page.contains("<img") && page.contains("&lt;img"));
+    assert!(page.contains("data-figure=\"roc\"") && page.contains("data-figure=\"calibration\""));
+}

@@ -399,3 +399,29 @@ fn estimates_and_tests_are_put_into_words() {
     assert!(text.contains("Labelling rate by column") && text.contains("odds ratio"), "{text}");
     assert!(!test_text(&found, &settings, true).contains("has not seen them"));
 }
+
+/// The evaluation of the cross-fitted classifier says whose numbers they are, in text and on the page.
+#[test]
+fn the_quality_of_the_model_is_shown_with_its_owner() {
+    let report = full(plain(3));
+    let text = report.to_text();
+    assert!(text.contains("How good is the model, corrected for who was labelled?"), "{text}");
+    assert!(text.contains("0.8500     0.8100  0.7800–0.8400    +0.0312  0.0110–0.0520"), "{text}");
+    assert!(text.contains("of softmax regression, cross-fitted") && text.contains("another one, a network"), "{text}");
+    let page = report.to_html().unwrap();
+    assert!(page.contains("changes the accuracy by +3.1 percentage points (95% interval +1.1 to +5.2"), "the gain");
+    assert!(page.contains("held-out accuracy, debiased"));
+    let own = report.clone().with_evaluation(samples::evaluation().with_final_model(true)).to_text();
+    assert!(own.contains("the same classifier, trained on all labels") && !own.contains("another one"), "{own}");
+    let none = report.with_evaluation(None);
+    assert!(!none.to_text().contains("How good") && !none.to_html().unwrap().contains("How good is the model"));
+    assert!(none.to_html().unwrap().contains(">accuracy, debiased"));
+}
+
+#[test]
+fn an_accuracy_above_one_is_refused() {
+    let mut value: Value = serde_json::from_str(&full(plain(3)).to_json().unwrap()).unwrap();
+    value["evaluation"]["metrics"][0]["corrected"] = json!(1.5);
+    let error = Report::from_json(&value.to_string()).unwrap_err();
+    assert!(matches!(error, ReportError::OutOfRange { field: "evaluation.metrics", .. }), "{error}");
+}

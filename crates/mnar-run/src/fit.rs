@@ -11,18 +11,19 @@ use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
 use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
+use crate::quality::out_of_fold;
 use crate::recorder::Recorder;
 use crate::report::{Origin, uncertain_rows};
 use crate::sets::SavedSets;
 use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, Given, TestDecision};
-use mnar::classify::SoftmaxRegression;
+use mnar::classify::{BoostedTrees, SoftmaxRegression};
 use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::interval::wilson;
 use mnar::progress::{Progress, Stage};
 use mnar::{Covariates, Labels, Phi, PosteriorKind, Posteriors, RareClass};
 use mnar_data::{Dataset, Formulas, Inputs, Note, RowNames, Source, read_dataset, read_marks};
-use mnar_report::{Ended, HeldOut, Model, Report, Training};
+use mnar_report::{Ended, HeldOut, Model, OutOfFold, Report, Training};
 use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
 use mnar_train::model::Network;
@@ -132,14 +133,14 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         device,
         formulas: request.formulas,
     };
-    let Analysed { findings, test, trees, sets } = run.analyse(&recorder)?;
+    let Analysed { findings, test, trees, sets, evaluation } = run.analyse(&recorder)?;
     let debiased = run.debiased(&findings, trees, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
-    let models = Models { debiased, baseline, sets };
+    let models = Models { debiased, baseline, sets, evaluation };
     let report = run.write(findings, test, &models, row_names, &request.origin, start)?;
     progress.end();
     Ok(report)
@@ -212,12 +213,15 @@ struct Analysed {
     trees: Option<Candidate>,
     /// What prediction sets are made from.
     sets: Option<SavedSets>,
+    /// How good the cross-fitted classifier is.
+    evaluation: Option<OutOfFold>,
 }
 
 struct Models {
     debiased: Debiased,
     baseline: Option<Trained<Network>>,
     sets: Option<SavedSets>,
+    evaluation: Option<OutOfFold>,
 }
 
 struct Debiased {
@@ -236,7 +240,7 @@ impl Run<'_> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
             let findings = Findings::nothing_missing(labels, seed);
-            return Ok(Analysed { findings, test: None, trees: None, sets: None });
+            return Ok(Analysed { findings, test: None, trees: None, sets: None, evaluation: None });
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -291,7 +295,10 @@ impl Run<'_> {
             Some(models) => Some(SavedSets::new(models, &evidence, &findings, seed, progress)?),
             None => None,
         };
-        Ok(Analysed { findings, test: Some(test), trees, sets })
+        let classifier = evidence.features.map_or(self.plan.architecture.name(), |features| features.classifier.name());
+        let (settings, asked) = (self.plan.estimate(), self.plan.replicates);
+        let evaluation = out_of_fold(&evidence, &findings, settings, asked, classifier, progress)?;
+        Ok(Analysed { findings, test: Some(test), trees, sets, evaluation })
     }
 
     /// The columns that were asked for beside images. The columns of a table are among its features already.
@@ -399,7 +406,7 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline, sets } = models;
+        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline, sets, evaluation } = models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -448,8 +455,17 @@ impl Run<'_> {
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
         findings.warnings.extend(self.columns_warning(&findings));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device), start)?;
-        let report =
-            Report::new(provenance, findings).with_test(test).with_training(training).with_uncertain(uncertain);
+        // Trees alone are the classifier that was cross-fitted, if that is what the analysis chose.
+        let alone = training.trees_weight == Some(1.0);
+        let evaluation = evaluation.clone().map(|found| {
+            let is_final_model = alone && found.classifier == BoostedTrees::NAME;
+            found.with_final_model(is_final_model)
+        });
+        let report = Report::new(provenance, findings)
+            .with_test(test)
+            .with_evaluation(evaluation)
+            .with_training(training)
+            .with_uncertain(uncertain);
         folder.finish(&report)?;
         Ok(report)
     }

@@ -45,12 +45,14 @@ mod image_columns;
 mod inspect;
 mod lock;
 mod manifest;
+mod mechanism;
 mod options;
 mod per_class;
 mod plan;
 mod positive;
 mod predict;
 mod predictions;
+mod quality;
 mod ranges;
 mod recorder;
 mod report;
@@ -67,11 +69,12 @@ pub use inspect::{
     ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
 };
 pub use manifest::is_changed;
+pub use mechanism::mechanism_by_columns;
 pub use options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 pub use per_class::PerClass;
 pub use plan::FitPlan;
 pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
-pub use report::{Origin, SavedReport, estimate_report};
+pub use report::{Origin, SavedReport, estimate_report, evaluation_page};
 pub use sets::SetOptions;

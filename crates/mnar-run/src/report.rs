@@ -5,8 +5,9 @@ use crate::folder::REPORT;
 use crate::manifest::Manifest;
 use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
 use mnar::diagnose::most_uncertain_by;
+use mnar::evaluate::{EvaluateSettings, Evaluation};
 use mnar::{Labels, Posteriors, Progress};
-use mnar_report::{Guess, Provenance, Report, UncertainRow};
+use mnar_report::{Guess, Provenance, Report, UncertainRow, evaluate_html};
 use mnar_train::Propensity;
 use serde::Serialize;
 use std::path::Path;
@@ -91,6 +92,16 @@ pub(crate) fn uncertain_rows(
         UncertainRow::new(row.row + 1, name(row.row), guesses, png(row.row))
     })
     .collect()
+}
+
+/// An evaluation as one HTML page.
+pub fn evaluation_page(
+    found: &Evaluation,
+    settings: &EvaluateSettings,
+    origin: &Origin,
+    start: Instant,
+) -> Result<String, RunError> {
+    Ok(evaluate_html(found, &origin.provenance(settings, "cpu".to_owned(), start)?)?)
 }
 
 /// The settings of an estimate, as its report shows them.

@@ -86,7 +86,7 @@ pub use mnar::progress::EpochRecord;
 pub use predict::{logits, score};
 pub use propensity::Propensity;
 pub use refresh::refreshed_phi;
-pub use saved::{LabellingByColumns, ModelDescription, check_version, load_model, save_model};
+pub use saved::{LabellingByColumns, ModelDescription, check_version, load_description, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
 pub use trainer::{CheckpointPlan, Ended, Job, Trained, train};
 pub use validation::{Criterion, Validation, weighted_scores};

@@ -121,12 +121,17 @@ pub fn save_model(folder: &Path, network: &Network, description: &ModelDescripti
     Ok(AtomicFile::write_text(&folder.join(DESCRIPTION), &text)?)
 }
 
+/// Reads the description of the model in a folder, without its weights.
+pub fn load_description(folder: &Path) -> Result<ModelDescription, TrainError> {
+    let path = folder.join(DESCRIPTION);
+    let text = std::fs::read_to_string(&path).map_err(TrainError::io("read", &path))?;
+    read_description(&path, &text)
+}
+
 /// Reads a model from a folder. Nothing in it is believed unseen: numbers out of range, parts that do not go together, and
 /// weights of another network are refused, before memory is asked for.
 pub fn load_model(folder: &Path, device: &Device) -> Result<(Network, ModelDescription), TrainError> {
-    let path = folder.join(DESCRIPTION);
-    let text = std::fs::read_to_string(&path).map_err(TrainError::io("read", &path))?;
-    let description = read_description(&path, &text)?;
+    let description = load_description(folder)?;
     let weights = folder.join(WEIGHTS);
     let (tensors, _) = storage::read(&weights)?;
     let (input, classes) = (description.input, description.classes.len());

@@ -14,7 +14,9 @@ Examples:
   mnar evaluate predictions.csv --label diagnosis --fold fold
   mnar evaluate predictions.csv --label y --given hospital --by hospital
   mnar evaluate predictions.csv --label y --model new_ --decision doctor
-  mnar evaluate predictions.csv --label y --phi sick=0.5,healthy=0.1 --format json"
+  mnar evaluate predictions.csv --label y --phi sick=0.5,healthy=0.1 --format json
+  mnar evaluate predictions.csv --label y --audit random_sample --report page.html
+  mnar evaluate clinic.csv --label y --features all --report page.html"
 )]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
@@ -39,6 +41,10 @@ pub(crate) struct EvaluateArgs {
     /// Take the mechanism, with its error, from a run of `mnar fit`
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
+
+    /// Write the metrics, ROC and calibration curves as one HTML page that opens offline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 
     /// Weight labelled rows by 1/phi and leave unlabelled rows out: less precise, but easy to compute by hand
     #[arg(long)]

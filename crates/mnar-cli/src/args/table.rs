@@ -126,6 +126,7 @@ pub(crate) struct TableArgs {
   mnar estimate predictions.csv --label y --method moments --shares sick=0.1,healthy=0.9
   mnar estimate predictions.csv --label y --weights weights.csv --id patient
   mnar estimate clinic.csv --label y --features all --weights weights.csv --replicate-weights 200
+  mnar estimate clinic.csv --label y --features all --imputed labels.csv --imputations 20
   mnar estimate network.parquet --label y --proba logits --logits --classes cat,dog,emu
   mnar estimate scores.csv --label sick --proba score --positive yes")]
 pub(crate) struct EstimateArgs {
@@ -173,7 +174,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) weights: Option<PathBuf>,
 
-    /// Write texts of --weights that start with = + - or @ as they are; by default a quote before them keeps spreadsheets from
+    /// Write texts of --weights and --imputed that start with = + - or @ as they are; by default a quote before them keeps spreadsheets from
     /// running them as formulas (in CSV; Parquet has them as they are)
     #[arg(long)]
     pub(crate) keep_formulas: bool,
@@ -183,6 +184,15 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N", requires = "weights", conflicts_with_all = ["stream", "audit"],
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub(crate) replicate_weights: Option<u32>,
+
+    /// Write the labels with the missing ones drawn from what is expected of them, once for every column imputed_1, imputed_2,
+    /// ...: analyse each column, and put the results together by Rubin's rules
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["stream", "audit"])]
+    pub(crate) imputed: Option<PathBuf>,
+
+    /// How many times missing labels are drawn [default: 20]
+    #[arg(long, value_name = "M", requires = "imputed", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) imputations: Option<u32>,
 
     /// Write a report of the estimate, the test and the checks: one HTML page that opens offline
     #[arg(long, value_name = "FILE")]

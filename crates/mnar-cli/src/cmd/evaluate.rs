@@ -1,24 +1,29 @@
 //! `mnar evaluate`: how good a model really is.
 
-use crate::Outcome;
 use crate::args::{EvaluateArgs, Format};
 use crate::input::{Input, Loading};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
+use crate::{Outcome, Typed};
 use anyhow::{Context as _, Result, bail};
-use mnar::analysis::{EstimateSettings, Method};
-use mnar::evaluate::{EvaluateSettings, Evaluation, Model, Scores};
+use mnar::analysis::{EstimateSettings, Findings, Given, Method};
+use mnar::evaluate::{EvaluateSettings, Evaluation, KnownMechanism, Model, Scores};
+use mnar::mechanism::Mechanism;
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
-use mnar_data::{PredictionColumns, ReadOptions};
+use mnar_data::{AtomicFile, DataError, PredictionColumns, ReadOptions};
 use mnar_report::{Report, evaluate_text};
-use mnar_run::PerClass;
+use mnar_run::{PerClass, evaluation_page, mechanism_by_columns};
 use ndarray::Array2;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-pub(crate) fn run(mut args: EvaluateArgs) -> Result<Outcome> {
-    if args.table.audit.is_some() {
-        bail!("evaluate does not use an audit yet; leave out --audit");
+pub(crate) fn run(mut args: EvaluateArgs, typed: &Typed) -> Result<Outcome> {
+    let start = Instant::now();
+    if args.table.audit.is_some() && (args.run.is_some() || !args.phi.is_empty()) {
+        bail!(
+            "with --audit the metrics rest on rows that were drawn at random, so no mechanism is needed; leave out --phi and --run"
+        );
     }
     if args.table.features.is_some() && !args.model.is_empty() {
         bail!("--model names columns of a table of predictions, and --features says that the table holds features");
@@ -26,14 +31,18 @@ pub(crate) fn run(mut args: EvaluateArgs) -> Result<Outcome> {
     args.table.hold()?;
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
-    let found = evaluate(&args, &terminal);
+    let found = evaluate(&mut args, &terminal);
     terminal.clear();
-    let found = match found {
+    let (settings, found) = match found {
         Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
             return Ok(Outcome::Interrupted(stop.code()));
         }
         found => found?,
     };
+    if let Some(path) = &args.report {
+        let page = evaluation_page(&found, &settings, &typed.origin(&args.table.table), start)?;
+        AtomicFile::write_text(path, &page)?;
+    }
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(&found))?,
         Format::Text => output::print(&evaluate_text(&found))?,
@@ -41,11 +50,17 @@ pub(crate) fn run(mut args: EvaluateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn evaluate(args: &EvaluateArgs, terminal: &Terminal) -> Result<Evaluation> {
+fn evaluate(args: &mut EvaluateArgs, terminal: &Terminal) -> Result<(EvaluateSettings, Evaluation)> {
+    let known = args.run.as_deref().map(OfRun::read).transpose()?;
+    if let Some((_, by_columns)) = known.as_ref().and_then(|run| run.by_columns.as_ref()) {
+        // The columns of the mechanism are read with the table.
+        args.table.given = Given::Columns(by_columns.terms.names().map(str::to_owned).collect());
+    }
+    let args = &*args;
     let Input::Table(table) = Input::read(&args.table, args.by.as_ref(), Loading::Complete)? else {
         bail!("evaluate needs the table in memory");
     };
-    let settings = args.settings(table.labels.names())?;
+    let settings = args.settings(table.labels.names(), known.as_ref())?;
     let classifiers = table.models(&args.table, terminal)?;
     let evidence = table.evidence(classifiers.as_ref(), &args.table, terminal)?;
     let labels = &table.labels;
@@ -60,37 +75,43 @@ fn evaluate(args: &EvaluateArgs, terminal: &Terminal) -> Result<Evaluation> {
     for (name, decisions) in args.decision.iter().zip(&decisions) {
         models.push(Model { name: name.clone(), scores: Scores::Decisions(decisions) });
     }
-    Ok(settings.run(&evidence, &models, terminal)?)
+    let found = settings.run(&evidence, &models, terminal)?;
+    Ok((settings, found))
 }
 
 impl EvaluateArgs {
-    fn settings(&self, classes: &[String]) -> Result<EvaluateSettings> {
-        let (phi, phi_se) = match (&self.run, self.phi.as_slice()) {
+    fn settings(&self, classes: &[String], run: Option<&OfRun>) -> Result<EvaluateSettings> {
+        let (phi, phi_se, mechanism) = match (run, self.phi.as_slice()) {
             (Some(run), _) => {
-                let (phi, se) = of_run(run, classes)?;
-                (Some(phi), se)
+                let (phi, se, mechanism) = run.of_classes(classes)?;
+                (Some(phi), se, mechanism)
             }
-            (None, []) => (None, None),
-            (None, words) => (Some(Phi::new(PerClass::Items(words.to_vec()).resolve("phi", classes)?)?), None),
+            (None, []) => (None, None, None),
+            (None, words) => (Some(Phi::new(PerClass::Items(words.to_vec()).resolve("phi", classes)?)?), None, None),
         };
+        let given = if mechanism.is_some() { Given::None } else { self.table.given.clone() };
         let estimate = EstimateSettings {
             method: if phi.is_some() { Method::Known } else { Method::Auto },
             phi,
-            given: self.table.given.clone(),
+            given,
             by: self.by.clone(),
             replicates: self.replicates,
             seed: self.table.seed,
             ..Default::default()
         };
-        let curves = self.table.format == Format::Json;
-        Ok(EvaluateSettings { estimate, phi_se, augmented: !self.weighting_alone, curves })
+        let curves = self.table.format == Format::Json || self.report.is_some();
+        Ok(EvaluateSettings { estimate, phi_se, mechanism, augmented: !self.weighting_alone, curves })
     }
 
     /// The probabilities of another model, in the order of the classes.
     fn probabilities(&self, prefix: &str, labels: &Labels) -> Result<Posteriors> {
         let columns = PredictionColumns { proba: prefix.to_owned(), allow_complete: true, ..self.table.columns() };
         let path = self.table.table.display();
-        let read = mnar_data::read_predictions(self.table.source(), &columns)?;
+        let read = match mnar_data::read_predictions(self.table.source(), &columns) {
+            // Its hints are about the first model.
+            Err(error @ DataError::NoClassColumns { .. }) => bail!("{error}"),
+            read => read?,
+        };
         let position = |class: &String| read.labels.names().iter().position(|name| name == class);
         let order: Vec<usize> = labels
             .names()
@@ -128,31 +149,58 @@ impl EvaluateArgs {
     }
 }
 
-/// phi and its standard errors from the report of a run, in the order of the classes.
-fn of_run(run: &Path, classes: &[String]) -> Result<(Phi, Option<Vec<f64>>)> {
-    let source = run.join("report.json");
-    let text = std::fs::read_to_string(&source)
-        .with_context(|| format!("{} holds no finished run of `mnar fit`", run.display()))?;
-    let findings = Report::from_json(&text).with_context(|| source.display().to_string())?.findings;
-    if findings.mechanism.is_some() {
-        let given = findings.labelling.as_ref().map_or_else(Vec::new, |labelling| labelling.given.clone());
-        bail!(
-            "in {} labelling depends on columns, whose effects are not taken over; estimate them here with --given {}",
-            run.display(),
-            given.join(",")
-        );
+/// The mechanism of a run.
+struct OfRun {
+    source: PathBuf,
+    findings: Findings,
+    /// Effects of classes and columns, with the classes in their order.
+    by_columns: Option<(Vec<String>, KnownMechanism)>,
+}
+
+impl OfRun {
+    fn read(run: &Path) -> Result<Self> {
+        let source = run.join("report.json");
+        let text = std::fs::read_to_string(&source)
+            .with_context(|| format!("{} holds no finished run of `mnar fit`", run.display()))?;
+        let findings = Report::from_json(&text).with_context(|| source.display().to_string())?.findings;
+        let by_columns = match findings.mechanism {
+            Some(_) => mechanism_by_columns(run)?,
+            None => None,
+        };
+        if findings.mechanism.is_some() && by_columns.is_none() {
+            let given = findings.labelling.as_ref().map_or_else(Vec::new, |labelling| labelling.given.clone());
+            bail!(
+                "in {} labelling depends on columns, whose effects the model of the run does not have; estimate them here with --given {}",
+                run.display(),
+                given.join(",")
+            );
+        }
+        Ok(Self { source, findings, by_columns })
     }
-    let order: Vec<usize> = classes
-        .iter()
-        .map(|class| {
-            let position = findings.about.classes.iter().position(|name| name == class);
-            position.with_context(|| format!("{} has no class `{class}`", source.display()))
-        })
-        .collect::<Result<_>>()?;
-    let phi = Phi::new(order.iter().map(|&k| findings.phi[k]).collect())?;
-    let se = findings.phi_se.map(|se| {
-        let known = order.iter().map(|&k| se[k]);
-        known.map(|se| if se.is_finite() { se } else { 0.0 }).collect()
-    });
-    Ok((phi, se))
+
+    /// phi, its standard errors and the effects of columns, in the order of these classes.
+    fn of_classes(&self, classes: &[String]) -> Result<(Phi, Option<Vec<f64>>, Option<KnownMechanism>)> {
+        let positions = |known: &[String]| -> Result<Vec<usize>> {
+            let position = |class: &String| {
+                let position = known.iter().position(|name| name == class);
+                position.with_context(|| format!("{} has no class `{class}`", self.source.display()))
+            };
+            classes.iter().map(position).collect()
+        };
+        let order = positions(&self.findings.about.classes)?;
+        let phi = Phi::new(order.iter().map(|&k| self.findings.phi[k]).collect())?;
+        let se = self.findings.phi_se.as_ref().map(|se| {
+            let known = order.iter().map(|&k| se[k]);
+            known.map(|se| if se.is_finite() { se } else { 0.0 }).collect()
+        });
+        let by_columns = match &self.by_columns {
+            None => None,
+            Some((names, KnownMechanism { mechanism, terms })) => {
+                let effects = positions(names)?.iter().map(|&k| mechanism.classes[k]).collect();
+                let mechanism = Mechanism { classes: effects, terms: mechanism.terms.clone() };
+                Some(KnownMechanism { mechanism, terms: terms.clone() })
+            }
+        };
+        Ok((phi, se, by_columns))
+    }
 }

@@ -3,7 +3,7 @@
 use mnar::analysis::{Findings, Labelling, Verdict, VerdictKind};
 use mnar::progress::EpochRecord;
 use mnar::{Class, ClassShares, Labels, Phi};
-use mnar_report::{Ended, Guess, HeldOut, Model, Provenance, Report, Training, Truth, UncertainRow};
+use mnar_report::{Ended, Guess, HeldOut, Model, OutOfFold, Provenance, Report, Training, Truth, UncertainRow};
 use serde_json::{Map, Value, json};
 
 /// Names that end elements, attributes and strings, or run a script if they are not escaped.
@@ -60,9 +60,39 @@ pub(crate) fn full(classes: Vec<String>) -> Report {
         (1..=12).map(|row| UncertainRow::new(row, Some(classes[row % k].clone()), guesses(), None)).collect();
     Report::new(provenance, findings(&classes, &phi))
         .with_test(serde_json::from_value::<mnar::analysis::TestDecision>(test).expect("a test"))
+        .with_evaluation(evaluation())
         .with_training(training)
         .with_uncertain(uncertain)
         .with_truth(truth)
+}
+
+/// An evaluation with every part filled.
+pub(crate) fn evaluation() -> OutOfFold {
+    let metric = |name: &str, model: &str, value: f64| {
+        json!({
+            "name": name, "class": null, "group": null, "model": model, "population": "all",
+            "naive": value + 0.04, "corrected": value, "ci95": [value - 0.03, value + 0.03],
+        })
+    };
+    let metrics: Vec<Value> = ["biased", "debiased"]
+        .into_iter()
+        .flat_map(|model| {
+            [("accuracy", 0.81), ("balanced_accuracy", 0.76), ("auc", 0.88), ("log_loss", 0.44)]
+                .map(|(name, value)| metric(name, model, value))
+        })
+        .collect();
+    serde_json::from_value(json!({
+        "classifier": "softmax regression", "is_final_model": false, "rows": 321, "method": "label-shift",
+        "metrics": metrics,
+        "differences": [{
+            "name": "accuracy", "class": null, "group": null, "population": "all", "model": "debiased", "than": "biased",
+            "naive": -0.01, "corrected": 0.0312, "ci95": [0.011, 0.052],
+        }],
+        "interval": {
+            "kind": "bootstrap", "level": 0.95, "replicates": 100, "failed_replicates": 0, "conditional_on_classifier": true,
+        },
+    }))
+    .expect("an evaluation")
 }
 
 /// The least that a report can hold: no label is missing.

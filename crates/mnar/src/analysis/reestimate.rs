@@ -8,6 +8,7 @@ use crate::estimate::PhiEstimate;
 use crate::evaluate::ExpectedLabels;
 use crate::labels::{Class, Labels};
 use crate::mechanism::{ClassAndColumns, Mechanism, orthogonal_mechanism};
+use crate::phi::Phi;
 use crate::posteriors::Posteriors;
 use crate::rows::Sample;
 use crate::sums::Tally;
@@ -98,20 +99,19 @@ impl<'a> Reestimate<'a> {
     }
 
     /// The mechanism under row weights. `known` replaces a mechanism by class that is known beforehand.
-    pub(crate) fn at(
+    pub(crate) fn at(&self, weights: Option<&[f64]>, known: Option<&Phi>) -> Result<Reestimated<'a>, Error> {
+        self.of(self.posteriors, weights, known)
+    }
+
+    /// The same with other posteriors of the same rows.
+    pub(crate) fn of(
         &self,
+        posteriors: &Posteriors,
         weights: Option<&[f64]>,
-        known: Option<&crate::phi::Phi>,
+        known: Option<&Phi>,
     ) -> Result<Reestimated<'a>, Error> {
-        let sample = Sample::new(self.posteriors, self.labels)?.with_weights(weights)?;
-        let calibrated = match self.recipe.calibration() {
-            None => None,
-            Some(calibration) => {
-                Tally::of(&sample)?;
-                Some(calibration.fit(&sample)?.apply(self.posteriors)?)
-            }
-        };
-        let used = calibrated.as_ref().unwrap_or(self.posteriors);
+        let calibrated = self.calibrated(posteriors, weights)?;
+        let used = calibrated.as_ref().unwrap_or(posteriors);
         let sample = Sample::new(used, self.labels)?.with_weights(weights)?;
         let Some(design) = &self.design else {
             let mut estimate = self.recipe.estimate(&sample)?;
@@ -125,5 +125,29 @@ impl<'a> Reestimate<'a> {
         let found = ClassAndColumns::default().estimate(&sample.given(&columns)?, design.len())?;
         let expected = ExpectedLabels::by_columns(used, self.labels, &found.mechanism, design.columns())?;
         Ok(Reestimated { expected, estimate: found.estimate })
+    }
+
+    /// The labels that are expected under a mechanism that is known, whose terms are `terms`. Probabilities are calibrated under
+    /// the row weights.
+    pub(crate) fn expected(
+        &self,
+        weights: Option<&[f64]>,
+        mechanism: &Mechanism,
+        terms: &[Vec<f64>],
+    ) -> Result<ExpectedLabels<'a>, Error> {
+        let calibrated = self.calibrated(self.posteriors, weights)?;
+        ExpectedLabels::by_columns(calibrated.as_ref().unwrap_or(self.posteriors), self.labels, mechanism, terms)
+    }
+
+    /// Calibrated posteriors, where the recipe has a calibration.
+    fn calibrated(&self, posteriors: &Posteriors, weights: Option<&[f64]>) -> Result<Option<Posteriors>, Error> {
+        let sample = Sample::new(posteriors, self.labels)?.with_weights(weights)?;
+        match self.recipe.calibration() {
+            None => Ok(None),
+            Some(calibration) => {
+                Tally::of(&sample)?;
+                Ok(Some(calibration.fit(&sample)?.apply(posteriors)?))
+            }
+        }
     }
 }

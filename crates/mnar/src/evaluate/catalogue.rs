@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MetricName {
     /// The share of rows whose decision is their class.

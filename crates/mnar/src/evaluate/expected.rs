@@ -6,11 +6,13 @@ use crate::mechanism::Mechanism;
 use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::rows::Sample;
+use crate::shares::ClassShares;
 use ndarray::{Array2, ShapeBuilder};
 use serde::{Deserialize, Serialize};
 
 /// The rows that a metric speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Population {
     /// All rows.
@@ -146,6 +148,26 @@ impl<'a> ExpectedLabels<'a> {
             }
         }
         (expected - seen).max(0.0)
+    }
+
+    /// p(k | x, unlabelled) of every row.
+    pub fn given_unlabelled(&self) -> &Posteriors {
+        &self.t
+    }
+
+    /// The class shares and phi by class that follow from the expected labels under row weights.
+    pub(crate) fn marginal(&self, weights: Option<&[f64]>) -> Result<(Phi, ClassShares), Error> {
+        let counted = self.of(Population::All, weights);
+        let weight = |i: usize| weights.map_or(1.0, |weights| weights[i]);
+        let mut labelled = vec![0.0; self.class_odds.len()];
+        self.labels.labelled().for_each(|(i, class)| labelled[class.index()] += weight(i));
+        let total: f64 = (0..self.labels.len()).map(weight).sum();
+        let mass: Vec<f64> = (0..labelled.len())
+            .map(|k| counted.column(k).iter().map(|[own, _]| own).sum::<f64>().max(labelled[k]))
+            .collect();
+        let phi = labelled.iter().zip(&mass).map(|(of, all)| (of / all).clamp(f64::MIN_POSITIVE, 1.0)).collect();
+        let shares = mass.iter().map(|mass| mass / total).collect();
+        Ok((Phi::new(phi)?, ClassShares::estimated(shares)))
     }
 
     /// The labelled rows as they are.

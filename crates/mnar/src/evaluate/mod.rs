@@ -31,6 +31,8 @@
 //! # Ok::<(), mnar::Error>(())
 //! ```
 
+mod audit;
+mod by_columns;
 mod catalogue;
 mod decisions;
 mod expected;
@@ -40,6 +42,7 @@ mod ranking;
 mod result;
 mod run;
 
+pub use by_columns::KnownMechanism;
 pub use catalogue::MetricName;
 pub use expected::{Counted, ExpectedLabels, Population};
 pub use result::{CalibrationBin, ConfusionMatrix, Curves, Difference, Evaluation, Metric};
@@ -76,6 +79,8 @@ pub struct EvaluateSettings {
     pub estimate: EstimateSettings,
     /// Standard errors of a known phi: the replicates draw it, on the logit scale.
     pub phi_se: Option<Vec<f64>>,
+    /// The mechanism by class and columns, if it is known. phi and its standard errors are then those of its classes.
+    pub mechanism: Option<KnownMechanism>,
     /// Whether unlabelled rows count with their expected labels. Otherwise labelled rows are weighted by 1/phi and nothing else,
     /// which needs no probabilities but is less precise.
     pub augmented: bool,
@@ -85,6 +90,6 @@ pub struct EvaluateSettings {
 
 impl Default for EvaluateSettings {
     fn default() -> Self {
-        Self { estimate: EstimateSettings::default(), phi_se: None, augmented: true, curves: false }
+        Self { estimate: EstimateSettings::default(), phi_se: None, mechanism: None, augmented: true, curves: false }
     }
 }

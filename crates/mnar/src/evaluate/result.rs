@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A metric of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
     /// The metric.
     pub name: MetricName,
@@ -30,6 +31,7 @@ pub struct Metric {
 
 /// How much higher a metric of one model is than that of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The metric.
     pub name: MetricName,

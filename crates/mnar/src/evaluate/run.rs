@@ -1,5 +1,6 @@
 //! From evidence and models to an evaluation.
 
+use super::by_columns::OfRows;
 use super::catalogue::{Key, MetricName, Prepped, Sheet};
 use super::expected::{ExpectedLabels, Population};
 use super::intervals::{Influences, Scale, difference, interval};
@@ -54,6 +55,8 @@ struct Source<'a> {
     evidence: &'a Evidence<'a>,
     /// `None` where no label is missing.
     reestimate: Option<Reestimate<'a>>,
+    /// A mechanism by class and columns, where it is known.
+    by_columns: Option<OfRows>,
     settings: &'a EvaluateSettings,
 }
 
@@ -71,6 +74,11 @@ impl<'a> Source<'a> {
             }
             Some(reestimate) => {
                 let known = replicate.and_then(|replicate| self.settings.drawn_phi(replicate));
+                if let Some(by_columns) = &self.by_columns {
+                    let moved = self.settings.estimate.phi.as_ref().zip(known.as_ref());
+                    let (expected, phi) = by_columns.at(reestimate, weights, moved)?;
+                    return Ok((if self.settings.augmented { expected } else { expected.weighting_alone() }, phi));
+                }
                 let found = reestimate.at(weights, known.as_ref())?;
                 (found.expected, Some((found.estimate.phi, found.estimate.prevalence)))
             }
@@ -82,7 +90,7 @@ impl<'a> Source<'a> {
 impl<'a> Source<'a> {
     fn second_opinion(&self) -> Result<Option<ExpectedLabels<'a>>, Error> {
         match &self.reestimate {
-            Some(reestimate) if self.settings.augmented => reestimate.second_opinion(),
+            Some(reestimate) if self.settings.augmented && self.by_columns.is_none() => reestimate.second_opinion(),
             _ => Ok(None),
         }
     }
@@ -90,28 +98,51 @@ impl<'a> Source<'a> {
 
 impl EvaluateSettings {
     /// Evaluates models on the rows of the evidence, whose posteriors identify the mechanism. The first model is the one that
-    /// others are compared with.
+    /// others are compared with. Where the evidence has an audit, the metrics rest on the audited rows.
     pub fn run(
         &self,
         evidence: &Evidence<'_>,
         models: &[Model<'_>],
         progress: &dyn Progress,
     ) -> Result<Evaluation, Error> {
+        if let Some(audit) = evidence.audit {
+            return self.audited(audit, evidence, models, progress);
+        }
+        let labels = evidence.labels;
+        let findings = match labels.n_unlabelled() {
+            0 => Findings::nothing_missing(labels, self.estimate.seed),
+            _ => self.mechanism(evidence.posteriors.kind())?.run(evidence, progress)?,
+        };
+        self.run_with(findings, evidence, models, progress)
+    }
+
+    /// The same with what is known about the mechanism already: findings on the same evidence, estimated in the same way.
+    pub fn run_with(
+        &self,
+        mut findings: Findings,
+        evidence: &Evidence<'_>,
+        models: &[Model<'_>],
+        progress: &dyn Progress,
+    ) -> Result<Evaluation, Error> {
+        if let Some(audit) = evidence.audit {
+            return self.audited(audit, evidence, models, progress);
+        }
         let labels = evidence.labels;
         let complete = labels.n_unlabelled() == 0;
         let models = models.iter().map(|model| Prepped::new(model, labels)).collect::<Result<Vec<_>, _>>()?;
         let settings = self.mechanism(evidence.posteriors.kind())?;
-        let findings = match complete {
-            true => Findings::nothing_missing(labels, settings.seed),
-            false => settings.run(evidence, progress)?,
-        };
-        let given = findings.labelling.as_ref().map_or_else(Vec::new, |labelling| labelling.given.clone());
+        let mut given = findings.labelling.as_ref().map_or_else(Vec::new, |labelling| labelling.given.clone());
         let reestimate = match complete {
             true => None,
             false => Some(Reestimate::new(&settings, evidence, &given)?),
         };
-        let source = Source { evidence, reestimate, settings: self };
-        let (expected, _) = source.at(None, None)?;
+        let by_columns = if complete { None } else { OfRows::new(self, evidence)? };
+        let source = Source { evidence, reestimate, by_columns, settings: self };
+        let (expected, marginal) = source.at(None, None)?;
+        if let (Some(by_columns), Some((phi, prevalence))) = (&source.by_columns, marginal) {
+            given = by_columns.names();
+            by_columns.describe(&mut findings, phi, prevalence);
+        }
         let cells = self.cells(evidence, &models)?;
         let populations = if complete { &POPULATIONS[..1] } else { &POPULATIONS[..] };
         let table = Layout { models: &models, cells: &cells, populations, classes: labels.n_classes() };
@@ -200,8 +231,8 @@ impl EvaluateSettings {
         settings.check(kind)?;
         match (&self.phi_se, &settings.phi) {
             (Some(se), Some(phi)) if se.len() == phi.len() => Ok(settings),
-            (None, _) => Ok(settings),
-            _ => Err(Error::Settings("standard errors of phi go with a known phi, one for every class")),
+            (None, _) if self.mechanism.is_none() || settings.phi.is_some() => Ok(settings),
+            _ => Err(Error::Settings("standard errors of phi, and a known mechanism by columns, go with a known phi")),
         }
     }
 

@@ -110,6 +110,9 @@ impl Default for BoostedTrees {
 }
 
 impl BoostedTrees {
+    /// What results call boosted trees.
+    pub const NAME: &'static str = "boosted trees";
+
     /// Up to this many training rows the settings for small tables are better.
     pub const SMALL: usize = 2000;
 
@@ -186,7 +189,7 @@ impl BoostedTrees {
 
 impl Classifier<Array2<f64>> for BoostedTrees {
     fn name(&self) -> &str {
-        "boosted trees"
+        Self::NAME
     }
 
     fn fit(

@@ -1,0 +1,82 @@
+//! A mechanism by class and columns that is known, such as that of an earlier run.
+
+use super::EvaluateSettings;
+use crate::analysis::{Evidence, Findings, Reestimate};
+use crate::covariates::TermEncoder;
+use crate::error::Error;
+use crate::mechanism::Mechanism;
+use crate::phi::Phi;
+use crate::shares::ClassShares;
+use serde::{Deserialize, Serialize};
+
+/// P(labelled | class, columns), and how columns become its terms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownMechanism {
+    /// The effects of classes and terms.
+    pub mechanism: Mechanism,
+    /// How columns become terms.
+    pub terms: TermEncoder,
+}
+
+/// A known mechanism with the terms of the rows that are evaluated.
+pub(super) struct OfRows {
+    mechanism: Mechanism,
+    terms: Vec<Vec<f64>>,
+    names: Vec<String>,
+}
+
+/// What one look at the rows under a known mechanism gives.
+pub(super) type Looked<'a> = (super::ExpectedLabels<'a>, Option<(Phi, ClassShares)>);
+
+impl OfRows {
+    /// `None` if no mechanism by columns is known.
+    pub(super) fn new(settings: &EvaluateSettings, evidence: &Evidence<'_>) -> Result<Option<Self>, Error> {
+        let Some(known) = &settings.mechanism else { return Ok(None) };
+        let classes = evidence.labels.n_classes();
+        if known.mechanism.check(classes, known.terms.n_terms()).is_err() {
+            return Err(Error::Settings("a known mechanism needs one effect per class and one per term"));
+        }
+        let names: Vec<String> = known.terms.names().map(str::to_owned).collect();
+        let missing = |name: String| Error::UnknownCovariate { name, known: Vec::new() };
+        let covariates = evidence.covariates.ok_or_else(|| missing(names.join(", ")))?;
+        let terms = known.terms.terms(covariates)?;
+        Ok(Some(Self { mechanism: known.mechanism.clone(), terms, names }))
+    }
+
+    /// The names of the columns.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    /// The expected labels under row weights. `drawn` is a phi by class with an error of its own, by which the effects of the
+    /// classes move as they do from `phi`.
+    pub(super) fn at<'a>(
+        &self,
+        reestimate: &Reestimate<'a>,
+        weights: Option<&[f64]>,
+        moved: Option<(&Phi, &Phi)>,
+    ) -> Result<Looked<'a>, Error> {
+        let mut mechanism = self.mechanism.clone();
+        if let Some((phi, drawn)) = moved {
+            let logit = |phi: f64| (phi / (1.0 - phi)).ln();
+            for ((effect, &phi), &drawn) in mechanism.classes.iter_mut().zip(phi.iter()).zip(drawn.iter()) {
+                let by = logit(drawn) - logit(phi);
+                *effect += if by.is_finite() { by } else { 0.0 };
+            }
+        }
+        let expected = reestimate.expected(weights, &mechanism, &self.terms)?;
+        let marginal = expected.marginal(weights)?;
+        Ok((expected, Some(marginal)))
+    }
+
+    /// What follows for the findings of a mechanism by class alone.
+    pub(super) fn describe(&self, findings: &mut Findings, phi: Phi, prevalence: ClassShares) {
+        (findings.phi, findings.prevalence) = (phi, prevalence);
+        findings.verdict = None;
+        findings.warnings.push(format!(
+            "the effects of {} are taken as they are: their errors are not in the intervals",
+            self.names.join(", ")
+        ));
+    }
+}
