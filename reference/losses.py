@@ -178,7 +178,8 @@ def variants(given):
     batch, share = given["batches"][0], sum(given["label_counts"]) / given["n"]
     y, strong = batch["y"], np.array(batch["strong"])
     codes = np.array([0 if k is None else k for k in y])
-    by_class, by_row, counts = 1 / np.array(given["phi"])[codes], np.array(given["row_inverse_phi"]), np.array(given["row_weights"])
+    by_class, by_row = 1 / np.array(given["phi"])[codes], np.array(given["row_inverse_phi"])
+    counts = np.array(given["row_weights"])
     thresholds = adaptive(given["tau"], np.array(given["phi"]), given["beta"])
     ones, h = np.ones(len(y)), CONSISTENCY[given["consistency"]]
 
@@ -226,8 +227,12 @@ def build(name, consistency, k, label_counts, n, seed, learnt):
     given["known_shares"][-1] = round(1 - sum(given["known_shares"][:-1]), 6)
     first, share = batches[0], sum(label_counts) / n
     weak, strong, phi = np.array(first["weak"]), np.array(first["strong"]), np.array(given["phi"])
-    likelihood = lambda counts: lambda logits, phi: observed_likelihood(logits, first["y"], phi, share, counts)  # noqa: E731
     thresholds = adaptive(given["tau"], phi, given["beta"])
+
+    def likelihood(counts):
+        f = lambda logits, phi: observed_likelihood(logits, first["y"], phi, share, counts)  # noqa: E731
+        return with_gradient(f, logits=weak, phi=phi)
+
     return {
         "name": name,
         "input": given,
@@ -236,10 +241,8 @@ def build(name, consistency, k, label_counts, n, seed, learnt):
             **{name: h(weak, strong, thresholds).tolist() for name, h in CONSISTENCY.items()},
             "logits_given_labelled": (weak + np.log(phi)).tolist(),
             "logits_given_unlabelled": (weak + np.log(1 - phi)).tolist(),
-            "observed_likelihood": with_gradient(likelihood(np.ones(rows)), logits=weak, phi=phi),
-            "observed_likelihood_weighted": with_gradient(
-                likelihood(np.array(given["row_weights"])), logits=weak, phi=phi
-            ),
+            "observed_likelihood": likelihood(np.ones(rows)),
+            "observed_likelihood_weighted": likelihood(np.array(given["row_weights"])),
             "loop": {method: loop(method, given) for method in METHODS},
             "variants": variants(given),
         },
