@@ -240,6 +240,20 @@ def test_several_batches_before_a_step():
         assert torch.equal(weak.grad, expected)
 
 
+@pytest.mark.parametrize("method", ["given", "moments", "moments-gradient", "predicted-shares"])
+def test_a_batch_may_lack_labelled_or_unlabelled_rows(method):
+    case = CASES[0]["input"]
+    share = sum(case["label_counts"]) / case["n"]
+    for y, factor in [(torch.full((4,), -1), 1 - share), (torch.tensor([0, 1, 2, 0]), None)]:
+        weak = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        loss = mt.DebiasedLoss(mechanism(method, case), mt.entropy)
+        risk = loss(weak, y)
+        risk.backward()
+        assert weak.grad.isfinite().all() and loss.mechanism.phi.isfinite().all()
+        if factor:
+            close(risk, factor * float(mt.entropy(mt.Views(weak.detach())).mean()), "risk")
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
