@@ -76,17 +76,20 @@ impl ParquetPredictions {
             let known = |name: &str| header.iter().any(|column| column == name.trim());
             match Product::parse(name, known).map_err(|error| DataError::core(path, error))? {
                 None => columns.push(header[find(header, name, path)?].clone()),
-                Some(product) => products.push(product),
+                // In the order of `Covariates::select`, so that the terms have that of a table in memory.
+                Some(product) => {
+                    for part in [&product.first, &product.second] {
+                        find(header, part, path)?;
+                        if !names.contains(part) && !columns.contains(part) {
+                            columns.push(part.clone());
+                        }
+                    }
+                    products.push(product);
+                }
             }
         }
         if let Some(column) = columns.iter().enumerate().find(|(i, name)| columns[..*i].contains(name)) {
             return Err(twice(path, column.1, "a given column", "another one"));
-        }
-        for part in products.iter().flat_map(|product| [&product.first, &product.second]) {
-            find(header, part, path)?;
-            if !columns.contains(part) {
-                columns.push(part.clone());
-            }
         }
         let mut given = GivenPredictions {
             table: self,

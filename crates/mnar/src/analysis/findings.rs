@@ -297,7 +297,7 @@ impl EstimateSettings {
             );
         }
         let by_columns = mechanism.as_ref().map(|found| &found.mechanism).filter(|_| !terms.is_empty());
-        let tilt = Tilt::new(&sample, by_columns, &terms);
+        let tilt = Tilt::new(&sample, by_columns.filter(|_| !self.sensitivity.is_empty()), &terms);
         let curve = match self.sensitivity.as_slice() {
             [] => None,
             factors => match tilt.curve(&sample, &recipe, factors) {

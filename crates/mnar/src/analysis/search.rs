@@ -149,7 +149,7 @@ impl EstimateSettings {
         };
         let groups = step.groups(by, labels);
         let intervals = step.intervals(method, recipe, evidence)?;
-        let terms = step.candidates.design.columns().to_vec();
+        let terms = step.candidates.design.into_columns();
         Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi, terms })
     }
 }

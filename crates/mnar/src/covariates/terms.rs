@@ -364,4 +364,8 @@ impl Design {
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns
     }
+
+    pub(crate) fn into_columns(self) -> Vec<Vec<f64>> {
+        self.columns
+    }
 }
