@@ -358,6 +358,20 @@ impl TermEncoder {
         self.columns.iter().map(|column| column.name.as_str())
     }
 
+    /// For every term its column, and the name that it stands for; `None` for numbers.
+    pub fn term_names(&self) -> Vec<(&str, Option<&str>)> {
+        let mut names = Vec::new();
+        for column in &self.columns {
+            let mut levels = match &column.values {
+                TermValues::Numeric { sd, .. } => vec![None; usize::from(*sd > 0.0)],
+                TermValues::Categorical { levels } => levels.iter().map(|level| Some(level.as_str())).collect(),
+            };
+            levels.extend(column.missing.then_some(Some(MISSING)));
+            names.extend(levels.into_iter().map(|level| (column.name.as_str(), level)));
+        }
+        names
+    }
+
     /// The number of terms.
     pub fn n_terms(&self) -> usize {
         self.columns.iter().map(ColumnTerms::n_terms).sum()
