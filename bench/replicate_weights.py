@@ -1,9 +1,10 @@
-"""Replicate weights of `mnar estimate --replicate-weights` in R's survey package and in statsmodels, and their coverage.
+"""Replicate weights of `mnar estimate --replicate-weights` in R's survey package and in statsmodels, and their coverage; and that of
+imputed labels.
 
     python bench/replicate_weights.py path/to/mnar results/replicate_weights.json
 
-Needs numpy, pandas, statsmodels, and `Rscript` with the package survey (Debian: r-base-core, r-cran-survey). One process, some
-four minutes on a slow core.
+Needs numpy, pandas, scipy, statsmodels, and `Rscript` with the package survey (Debian: r-base-core, r-cran-survey). One process, some
+six minutes on a slow core.
 
 Part one draws one table, and computes a prevalence ratio, the mean of a column and a logistic regression with the same 400 replicate
 weights in R, with statsmodels and with numpy: the three must agree to rounding. With the same seed, the bootstrap of `mnar
@@ -11,7 +12,7 @@ estimate` draws the same replicates, so its standard error of the prevalence mus
 Monte Carlo error.
 
 Part two draws 300 tables from a world whose coefficients are known, and counts how often the intervals of a logistic regression
-contain them.
+contain them. Part three does the same with `--imputed` and Rubin's rules, for the share of the sick and the same regression of all rows.
 """
 
 import json
@@ -23,14 +24,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
+from scipy.stats import norm
 
 ROWS = 1500
 # logit P(sick) = -1 + 0.8 age + 0.7 smoker
 TRUTH = np.array([-1.0, 0.8, 0.7])
 PHI = np.array([0.15, 0.5])
 DRAWS, REPLICATES = 300, 100
+IMPUTED_DRAWS, IMPUTATIONS = 200, 20
 # Seeds from here on; nothing was chosen on them.
-FIRST_SEED = 5000
+FIRST_SEED, FIRST_IMPUTED_SEED = 5000, 9000
 
 R_SCRIPT = """
 suppressMessages(library(survey))
@@ -188,10 +191,51 @@ def coverage(mnar, folder):
     }
 
 
+def share_of_sick():
+    """P(sick), by the midpoints of a million quantiles of age."""
+    age = np.array([norm.ppf((np.arange(1_000_000) + 0.5) / 1_000_000)])
+    of = lambda smoker: (1 / (1 + np.exp(-(TRUTH[0] + TRUTH[1] * age + TRUTH[2] * smoker)))).mean()
+    return 0.6 * of(0) + 0.4 * of(1)
+
+
+def rubin(estimates, variances):
+    """Rubin's estimate and standard error."""
+    estimates, variances = np.array(estimates), np.array(variances)
+    total = variances.mean(0) + (1 + 1 / len(estimates)) * estimates.var(0, ddof=1)
+    return estimates.mean(0), np.sqrt(total)
+
+
+def imputed(mnar, folder):
+    truth, hits = np.array([share_of_sick(), *TRUTH]), np.zeros(4)
+    for seed in range(FIRST_IMPUTED_SEED, FIRST_IMPUTED_SEED + IMPUTED_DRAWS):
+        table, _, _ = world(seed)
+        table.to_csv(folder / "t.csv", index=False)
+        command = [mnar, "estimate", folder / "t.csv", "--label", "y", "--features", "all", "--classifier", "softmax"]
+        command += ["--given", "none", "--interval", "information", "--quiet"]
+        command += ["--imputed", folder / "l.csv", "--imputations", str(IMPUTATIONS)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        labels = pd.read_csv(folder / "l.csv")
+        x = np.column_stack([np.ones(ROWS), table["age"], table["smoker"]])
+        estimates, variances = [], []
+        for name in (name for name in labels if name.startswith("imputed_")):
+            y = (labels[name] == "sick").to_numpy().astype(float)
+            beta = logistic(x, y, np.ones(ROWS))
+            p = 1 / (1 + np.exp(-x @ beta))
+            information = (x * (p * (1 - p))[:, None]).T @ x
+            estimates.append([y.mean(), *beta])
+            variances.append([y.mean() * (1 - y.mean()) / ROWS, *np.diag(np.linalg.inv(information))])
+        estimate, se = rubin(estimates, variances)
+        hits += np.abs(estimate - truth) <= 1.96 * se
+    names = ["share of the sick", "intercept", "age", "smoker"]
+    covered = [{"name": n, "truth": t, "covered": h / IMPUTED_DRAWS} for n, t, h in zip(names, truth, hits)]
+    return {"rows": ROWS, "draws": IMPUTED_DRAWS, "imputations": IMPUTATIONS, "lines": covered}
+
+
 def main():
     mnar, output = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         found = {"other_programs": other_programs(mnar, Path(folder)), "coverage": coverage(mnar, Path(folder))}
+        found["imputed"] = imputed(mnar, Path(folder))
     output.write_text(json.dumps(found, indent=1, default=float) + "\n")
     print(json.dumps(found, indent=1, default=float))
     one = found["other_programs"]

@@ -245,7 +245,7 @@ impl<'a> Page<'a> {
                 "The share of {what}, against the share of other rows that are taken for it, as the threshold falls. All rows count with their expected labels."
             ),
             ("false positive rate", "true positive rate"),
-            shown.iter().map(|(name, curve)| (name.as_str(), curve.iter().copied().collect())).collect(),
+            shown.iter().map(|(name, curve)| (name.as_str(), curve.to_vec())).collect(),
         )
     }
 

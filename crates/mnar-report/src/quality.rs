@@ -114,7 +114,7 @@ impl Report {
     /// The metrics of the cross-fitted classifier as text.
     pub(crate) fn quality_text(&self) -> String {
         let Some(found) = &self.evaluation else { return String::new() };
-        let mut table = TextTable::new(&["", "naive", "corrected", "95% interval", "debiasing", "95% interval"]);
+        let mut table = TextTable::new(&["", "naive", "corrected", "95% interval", "by debiasing"]);
         let shown = |value: Option<f64>| value.map_or("-".to_owned(), number);
         let between = |ends: Option<(f64, f64)>| ends.map_or("-".to_owned(), interval);
         for name in SHOWN {
@@ -126,13 +126,13 @@ impl Report {
                 shown(metric.corrected),
                 between(metric.ci95),
                 difference.and_then(|d| d.corrected).map_or("-".to_owned(), |d| format!("{d:+.4}")),
-                between(difference.and_then(|d| d.ci95)),
             ]);
         }
         format!(
-            "\n{QUESTION}\n{}{}\nNaive: the labelled rows as they are. Corrected: all rows. Debiasing: what the correction of the probabilities changes in all rows.\n",
+            "\n{QUESTION}\n{}{}\n{}Naive: the labelled rows as they are. Corrected: all rows.\n",
             table.render(),
-            found.whose(self.training.as_ref())
+            found.whose(self.training.as_ref()),
+            gain(found).map_or_else(String::new, |sentence| sentence + "\n"),
         )
     }
 

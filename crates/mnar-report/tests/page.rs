@@ -71,7 +71,7 @@ fn the_page_of_an_evaluation_is_as_safe() {
     let name = "<img src=x onerror=\"window.__injected=1\">";
     let p = ndarray::Array2::from_shape_fn((300, 2), |(i, k)| if (i % 3 == 0) == (k == 0) { 0.8 } else { 0.2 });
     let label = |i: usize| match i % 10 {
-        0..4 => Some(if i % 3 == 0 { name } else { "b" }),
+        0..4 => Some(if i.is_multiple_of(3) { name } else { "b" }),
         _ => None,
     };
     let labels = Labels::with_names((0..300).map(label), vec![name.to_owned(), "b".to_owned()]).unwrap();

@@ -77,6 +77,12 @@ fn a_run_evaluates_itself_and_lends_its_mechanism() {
 
     let (classes, known) = mechanism_by_columns(&request.folder).unwrap().expect("a mechanism by site");
     assert_eq!(classes, labels.names());
+    // North is compared with south, or south with north.
+    let se = known.term_se.as_ref().unwrap();
+    assert!(
+        se.len() == 2 && se.iter().filter(|se| **se == 0.0).count() == 1 && se.iter().all(|se| *se < 0.5),
+        "{se:?}"
+    );
     let p = predict(&request.folder, data.as_path(), &PredictOptions::default()).unwrap();
     let p = p.population();
     let evaluate = |mechanism: bool, given: Given| {

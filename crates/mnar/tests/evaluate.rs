@@ -323,7 +323,9 @@ fn an_audit_is_right_whatever_decided_the_other_labels() {
         let (labels, audit) = mnar::analysis::Audit::split(&labels, &audited).unwrap();
         let p = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
         let evidence = Evidence::predictions(&p, &labels).with_audit(&audit);
-        let estimate = EstimateSettings { replicates: Some(60), ..Default::default() };
+        // As a run sets it, with a sensitivity analysis that an audit has no use for.
+        let of_run = EstimateSettings::default().for_report(PosteriorKind::Labelled);
+        let estimate = EstimateSettings { replicates: Some(60), ..of_run };
         let settings = EvaluateSettings { estimate, ..Default::default() };
         let model = Model { name: "model".into(), scores: Scores::Probabilities(&p) };
         let found = settings.run(&evidence, &[model], &()).unwrap();

@@ -195,10 +195,10 @@ impl OfRun {
         });
         let by_columns = match &self.by_columns {
             None => None,
-            Some((names, KnownMechanism { mechanism, terms })) => {
+            Some((names, KnownMechanism { mechanism, terms, term_se })) => {
                 let effects = positions(names)?.iter().map(|&k| mechanism.classes[k]).collect();
                 let mechanism = Mechanism { classes: effects, terms: mechanism.terms.clone() };
-                Some(KnownMechanism { mechanism, terms: terms.clone() })
+                Some(KnownMechanism { mechanism, terms: terms.clone(), term_se: term_se.clone() })
             }
         };
         Ok((phi, se, by_columns))

@@ -131,6 +131,12 @@ impl TermEncoder {
         self.columns.iter().map(|column| column.name.as_str())
     }
 
+    /// For every term its column or product, and the name that it stands for; `None` for numbers.
+    pub fn term_names(&self) -> Vec<(String, Option<String>)> {
+        let groups = self.groups();
+        self.about().into_iter().map(|term| (groups[term.column].clone(), term.level)).collect()
+    }
+
     /// The number of terms.
     pub fn n_terms(&self) -> usize {
         self.columns.iter().map(ColumnTerms::n_terms).sum::<usize>() + self.factors().len()

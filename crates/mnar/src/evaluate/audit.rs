@@ -60,10 +60,12 @@ impl EvaluateSettings {
         Ok(found)
     }
 
-    /// The same settings with a mechanism by class that is known.
+    /// The same settings with a mechanism by class that is known. What goes with an estimate of it, such as a sensitivity
+    /// analysis, is left out.
     fn with_known(&self, phi: Phi) -> Self {
-        let estimate =
-            EstimateSettings { method: Method::Known, phi: Some(phi), given: Given::None, ..self.estimate.clone() };
+        let EstimateSettings { by, replicates, seed, .. } = self.estimate.clone();
+        let (method, phi, given) = (Method::Known, Some(phi), Given::None);
+        let estimate = EstimateSettings { method, phi, given, by, replicates, seed, ..Default::default() };
         Self { estimate, phi_se: None, mechanism: None, ..self.clone() }
     }
 }

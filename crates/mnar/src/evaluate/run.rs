@@ -76,7 +76,7 @@ impl<'a> Source<'a> {
                 let known = replicate.and_then(|replicate| self.settings.drawn_phi(replicate));
                 if let Some(by_columns) = &self.by_columns {
                     let moved = self.settings.estimate.phi.as_ref().zip(known.as_ref());
-                    let (expected, phi) = by_columns.at(reestimate, weights, moved)?;
+                    let (expected, phi) = by_columns.at(reestimate, weights, moved, replicate)?;
                     return Ok((if self.settings.augmented { expected } else { expected.weighting_alone() }, phi));
                 }
                 let found = reestimate.at(weights, known.as_ref())?;
