@@ -46,7 +46,10 @@ impl RowCounts {
 /// ```
 /// use mnar::covariates::{ColumnSummary, TermEncoder};
 /// let mut age = ColumnSummary::numeric("age");
-/// [(30.0, true), (50.0, false), (40.0, true), (35.0, false)].iter().for_each(|&(age_of_row, labelled)| age.add(age_of_row, labelled, 1));
+/// for years in [30.0, 50.0, 40.0] {
+///     age.add(years, true, 1);
+///     age.add(years, false, 2);
+/// }
 /// assert!(age.check().is_ok());
 /// assert_eq!(ColumnSummary::encoder(&[age], Vec::new())?.n_terms(), 1);
 /// # Ok::<(), mnar::Error>(())
