@@ -1,6 +1,7 @@
 //! Reads the table that `estimate` and `test` work on.
 
 use crate::args::TableArgs;
+use crate::hint::quoted;
 use crate::output;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
@@ -51,7 +52,7 @@ impl Table {
             sheet: args.sheet.clone(),
             id: args.id.clone(),
             categorical: args.categorical.clone(),
-            ignore: args.fold.iter().chain(&args.audit).cloned().collect(),
+            ignore: args.fold.iter().chain(&args.audit).chain(&args.ignore).cloned().collect(),
             ..Default::default()
         };
         if features != "all" {
@@ -71,8 +72,9 @@ impl Table {
         };
         if let Some(column) = table.copy_of_label(&dataset.labels) {
             bail!(
-                "{}: the column `{column}` repeats the label in every labelled row, so it cannot be a feature; name the features with --features",
-                args.table.display()
+                "{}: the column `{column}` repeats the label in every labelled row, so it cannot be a feature; leave it out with --ignore {}",
+                args.table.display(),
+                quoted(column)
             );
         }
         let folds = match &args.fold {

@@ -177,6 +177,20 @@ fn simulate_then_estimate_from_features() {
     assert_eq!(summary["rows_per_class"], serde_json::json!([1000, 1000, 1000]));
     let truth: Vec<f64> = summary["phi"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
     let result = json(&["estimate", masked, "--label", "naïve label", "--features", "x1,x2", "--format", "json"]);
+    let all = [
+        "estimate",
+        masked,
+        "--label",
+        "naïve label",
+        "--features",
+        "all",
+        "--interval",
+        "information",
+        "--format",
+        "json",
+    ];
+    refused(&all, &["leave it out with --ignore truth"]);
+    assert_eq!(json(&[&all[..], &["--ignore", "truth"]].concat())["phi"], result["phi"]);
     assert_eq!(result["classes"], summary["classes"]);
     assert_eq!(result["labelled_per_class"], summary["labelled_per_class"]);
     assert_eq!(result["interval"]["conditional_on_classifier"], false);

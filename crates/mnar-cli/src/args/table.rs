@@ -69,6 +69,10 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
 
+    /// A column that is not a feature, with `--features all`; may be repeated
+    #[arg(long, value_name = "COLUMN", requires = "features")]
+    pub(crate) ignore: Vec<String>,
+
     /// A feature that holds names although it looks like numbers; may be repeated
     #[arg(long, value_name = "COLUMN", requires = "features")]
     pub(crate) categorical: Vec<String>,

@@ -6,7 +6,7 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar::covariates::CovariateValues;
-use mnar_data::{Note, ReadOptions, Source};
+use mnar_data::{Note, ReadOptions, Source, is_stdout};
 use mnar_report::number;
 use mnar_run::PerClass;
 use serde::Serialize;
@@ -65,7 +65,10 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         phi,
         odds: args.odds,
         seed: args.seed,
-        output: args.output.display().to_string(),
+        output: match is_stdout(&args.output) {
+            true => "standard output".to_owned(),
+            false => args.output.display().to_string(),
+        },
         notes: notes.iter().map(Note::to_string).collect(),
     };
     match args.format {
