@@ -1,15 +1,12 @@
 //! Multiple imputation: the labels that are missing, drawn several times over.
 
-use super::evidence::Refits;
-use super::{EstimateSettings, Evidence, Reestimate};
+use super::{EstimateSettings, Evidence};
 use crate::error::Error;
-use crate::interval::Bootstrap;
 use crate::labels::Class;
 use crate::posteriors::Posteriors;
 use crate::progress::Progress;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use std::borrow::Cow;
 
 /// Labels of the unlabelled rows, drawn several times. Labels that are known are not drawn.
 ///
@@ -40,16 +37,9 @@ impl EstimateSettings {
         progress: &dyn Progress,
     ) -> Result<Imputations, Error> {
         let labels = evidence.labels;
-        let again = Reestimate::new(self, evidence, given)?;
-        let refits = Refits::new(evidence, 0, self.seed)?;
         let rows: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
-        let bootstrap = Bootstrap { replicates: count, seed: self.seed, until: None };
-        let draws = bootstrap.draw(labels.len(), progress, |weights, replicate| {
-            let posteriors = match &refits {
-                Some(refits) => refits.posteriors(weights, replicate)?,
-                None => Cow::Borrowed(evidence.posteriors.as_ref()),
-            };
-            let expected = again.of(&posteriors, Some(weights), None)?.expected;
+        let draws = self.repeated(evidence, given, count, progress, |again, posteriors, weights, replicate| {
+            let expected = again.of(posteriors, Some(weights), None)?.expected;
             let mut rng = ChaCha8Rng::seed_from_u64(self.seed ^ 0x69_6d_70);
             rng.set_stream(replicate + 1);
             Ok(rows.iter().map(|&row| drawn(expected.given_unlabelled(), row, rng.random::<f64>())).collect())

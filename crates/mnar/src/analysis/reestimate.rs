@@ -1,17 +1,21 @@
 //! The mechanism under other row weights: what a bootstrap of anything that rests on the mechanism repeats.
 
+use super::evidence::Refits;
 use super::recipe::{Chosen, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::covariates::Design;
 use crate::error::Error;
 use crate::estimate::PhiEstimate;
 use crate::evaluate::ExpectedLabels;
+use crate::interval::{Bootstrap, Draws};
 use crate::labels::{Class, Labels};
 use crate::mechanism::{ClassAndColumns, Mechanism, orthogonal_mechanism};
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
+use crate::progress::Progress;
 use crate::rows::Sample;
 use crate::sums::Tally;
+use std::borrow::Cow;
 
 /// Rows times squared classes up to which there is a second opinion.
 const LARGEST: usize = 20_000_000;
@@ -28,6 +32,30 @@ pub(crate) struct Reestimate<'a> {
 pub(crate) struct Reestimated<'a> {
     pub(crate) expected: ExpectedLabels<'a>,
     pub(crate) estimate: PhiEstimate,
+}
+
+impl EstimateSettings {
+    /// Computes something under `count` draws of random row weights, from the posteriors of classifiers that were refitted with
+    /// them where they were cross-fitted here. `compute` gets these posteriors, the weights and the number of the draw.
+    pub(super) fn repeated<T: Send>(
+        &self,
+        evidence: &Evidence<'_>,
+        given: &[String],
+        count: usize,
+        progress: &dyn Progress,
+        compute: impl Fn(&Reestimate<'_>, &Posteriors, &[f64], u64) -> Result<T, Error> + Sync,
+    ) -> Result<Draws<T>, Error> {
+        let again = Reestimate::new(self, evidence, given)?;
+        let refits = Refits::new(evidence, 0, self.seed)?;
+        let bootstrap = Bootstrap { replicates: count, seed: self.seed, until: None };
+        bootstrap.draw(evidence.labels.len(), progress, |weights, replicate| {
+            let posteriors = match &refits {
+                Some(refits) => refits.posteriors(weights, replicate)?,
+                None => Cow::Borrowed(evidence.posteriors.as_ref()),
+            };
+            compute(&again, &posteriors, weights, replicate)
+        })
+    }
 }
 
 impl<'a> Reestimate<'a> {

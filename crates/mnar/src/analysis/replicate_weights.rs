@@ -1,11 +1,8 @@
 //! Replicate weights: the estimate's uncertainty in a form that survey software understands.
 
-use super::evidence::Refits;
-use super::{EstimateSettings, Evidence, Reestimate};
+use super::{EstimateSettings, Evidence};
 use crate::error::Error;
-use crate::interval::Bootstrap;
 use crate::progress::Progress;
-use std::borrow::Cow;
 
 /// Weights of the labelled rows in every replicate of a bootstrap; unlabelled rows have none.
 ///
@@ -36,16 +33,9 @@ impl EstimateSettings {
         progress: &dyn Progress,
     ) -> Result<ReplicateWeights, Error> {
         let labels = evidence.labels;
-        let again = Reestimate::new(self, evidence, given)?;
-        let refits = Refits::new(evidence, 0, self.seed)?;
         let rows: Vec<usize> = labels.labelled().map(|(row, _)| row).collect();
-        let bootstrap = Bootstrap { replicates: count, seed: self.seed, until: None };
-        let draws = bootstrap.draw(labels.len(), progress, |weights, replicate| {
-            let posteriors = match &refits {
-                Some(refits) => refits.posteriors(weights, replicate)?,
-                None => Cow::Borrowed(evidence.posteriors.as_ref()),
-            };
-            let phi = again.phi_of_labelled(&posteriors, weights)?;
+        let draws = self.repeated(evidence, given, count, progress, |again, posteriors, weights, _| {
+            let phi = again.phi_of_labelled(posteriors, weights)?;
             let mean = weights.iter().sum::<f64>() / weights.len() as f64;
             Ok(rows.iter().zip(phi).map(|(&row, phi)| weights[row] / mean / phi).collect())
         })?;
