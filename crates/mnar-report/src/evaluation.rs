@@ -42,6 +42,7 @@ pub(crate) fn words(name: MetricName, class: Option<&str>) -> String {
     let name = match name {
         MetricName::Npv => "negative predictive value".to_owned(),
         MetricName::Auc => "AUC".to_owned(),
+        MetricName::Brier => "Brier score".to_owned(),
         MetricName::F1 => "F1".to_owned(),
         name => name.name().replace('_', " "),
     };
