@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
+use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
 use serde::{Deserialize, Serialize};
@@ -210,15 +211,19 @@ impl Bcts {
     }
 
     fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
-        let mut row = vec![0.0; columns.len()];
-        for i in 0..columns.first().map_or(0, |column| column.len()) {
-            for (k, column) in columns.iter().enumerate() {
-                row[k] = self.inverse_temperature * column[i].max(FLOOR).ln() + self.biases[k];
-            }
-            crate::posteriors::softmax_in_place(&mut row);
-            for (k, &value) in row.iter().enumerate() {
-                out[k][i] = value;
-            }
+        transform(self.inverse_temperature, &self.biases, columns, out);
+    }
+}
+
+fn transform(a: f64, b: &[f64], columns: &[&[f64]], out: &mut [&mut [f64]]) {
+    let mut row = vec![0.0; columns.len()];
+    for i in 0..columns.first().map_or(0, |column| column.len()) {
+        for (k, column) in columns.iter().enumerate() {
+            row[k] = a * column[i].max(FLOOR).ln() + b[k];
+        }
+        crate::posteriors::softmax_in_place(&mut row);
+        for (k, &value) in row.iter().enumerate() {
+            out[k][i] = value;
         }
     }
 }
@@ -231,13 +236,18 @@ pub struct Calibrated<'a, R> {
     pub bcts: &'a Bcts,
 }
 
+/// Sums of calibrated rows.
 #[derive(Clone)]
-struct Through<'a, S> {
-    bcts: &'a Bcts,
-    sums: S,
+pub(crate) struct Through<S> {
+    a: f64,
+    b: Arc<[f64]>,
+    pub(crate) sums: S,
 }
 
-impl<S: Sums> Sums for Through<'_, S> {
+type ThroughWalk = Through<Walk>;
+bytes!(ThroughWalk { a, b, sums });
+
+impl<S: Sums> Sums for Through<S> {
     fn add(&mut self, block: &Block<'_>) {
         const PART: usize = 2048;
         let k = block.columns.len();
@@ -246,7 +256,7 @@ impl<S: Sums> Sums for Through<'_, S> {
             let m = PART.min(block.len() - start);
             let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..start + m]).collect();
             let mut target: Vec<&mut [f64]> = buffer.chunks_mut(m).take(k).collect();
-            self.bcts.transform(&columns, &mut target);
+            transform(self.a, &self.b, &columns, &mut target);
             let columns: Vec<&[f64]> = buffer.chunks(m).take(k).collect();
             self.sums.add(&Block {
                 columns: &columns,
@@ -259,6 +269,20 @@ impl<S: Sums> Sums for Through<'_, S> {
 
     fn merge(&mut self, other: Self) {
         self.sums.merge(other.sums);
+    }
+
+    fn pack(&self) -> Option<Walk> {
+        let sums = self.sums.pack()?;
+        Some(Walk(Kind::Calibrated(Box::new(Through { a: self.a, b: self.b.clone(), sums }))))
+    }
+
+    fn unpack(&self, walk: Walk) -> Option<Self> {
+        match walk.0 {
+            Kind::Calibrated(through) => {
+                Some(Self { a: self.a, b: self.b.clone(), sums: self.sums.unpack(through.sums)? })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -280,7 +304,8 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
-        Ok(self.rows.scan(&Through { bcts: self.bcts, sums: zero.clone() })?.sums)
+        let (a, b) = (self.bcts.inverse_temperature, self.bcts.biases.as_slice().into());
+        Ok(self.rows.scan(&Through { a, b, sums: zero.clone() })?.sums)
     }
 }
 
@@ -291,6 +316,8 @@ struct Bins {
     confidence: [f64; 15],
     correct: [f64; 15],
 }
+
+bytes!(Bins { n, confidence, correct });
 
 impl Bins {
     fn add(&mut self, confidence: f64, correct: bool, weight: f64) {
@@ -309,7 +336,7 @@ impl Bins {
 
 /// Log-loss of the labelled rows, its gradient and Hessian in (a, b), and reliability bins.
 #[derive(Clone)]
-struct CalibrationSums {
+pub(crate) struct CalibrationSums {
     a: f64,
     b: Arc<[f64]>,
     with_biases: bool,
@@ -319,6 +346,8 @@ struct CalibrationSums {
     hessian: Vec<f64>,
     bins: Bins,
 }
+
+bytes!(CalibrationSums { a, b, with_biases, n, log_loss, gradient, hessian, bins });
 
 impl CalibrationSums {
     fn at(a: f64, b: &[f64], with_biases: bool) -> Self {
@@ -403,4 +432,6 @@ impl Sums for CalibrationSums {
         add_to(&mut self.bins.confidence, &other.bins.confidence);
         add_to(&mut self.bins.correct, &other.bins.correct);
     }
+
+    travels!(Calibration);
 }

@@ -3,7 +3,7 @@
 mod summary;
 mod terms;
 
-pub use summary::{ColumnSummary, RowCounts};
+pub use summary::{ColumnSummary, Grouping, RowCounts};
 pub use terms::{Design, Product, TermEncoder};
 pub(crate) use terms::{Term, TermAbout};
 

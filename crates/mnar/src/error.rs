@@ -238,6 +238,9 @@ pub enum Error {
     /// The rows come from a file or stream that failed while being read.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
+    /// Sums from another process cannot be used.
+    #[error("sums from another process cannot be used: {0}")]
+    Travel(&'static str),
     /// A classifier from outside this crate failed.
     #[error(transparent)]
     Classifier(Box<dyn std::error::Error + Send + Sync>),

@@ -62,6 +62,7 @@ mod solver;
 pub mod sums;
 pub mod test;
 pub mod threshold;
+pub mod travel;
 
 pub use covariates::Covariates;
 pub use error::Error;

@@ -3,6 +3,7 @@
 //! instructions the processor has.
 
 use crate::rows::{Block, Sums};
+use crate::travel::{bytes, travels};
 use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct LogMixture {
     /// Σ s_ik s_il / (v·s_i)², row-major, lower triangle filled.
     hessian: Vec<f64>,
 }
+
+bytes!(LogMixture { v, with_hessian, every, rows, value, gradient, hessian });
 
 impl LogMixture {
     pub(crate) fn at(v: &[f64], with_hessian: bool) -> Self {
@@ -225,6 +228,8 @@ impl Sums for LogMixture {
         add_to(&mut self.gradient, &other.gradient);
         add_to(&mut self.hessian, &other.hessian);
     }
+
+    travels!(LogMixture);
 }
 
 /// `total += part`, entry by entry.

@@ -5,6 +5,7 @@
 use crate::error::Error;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
+use crate::travel::{Kind, Walk};
 use rayon::prelude::*;
 
 /// Consecutive rows: one slice of probabilities per class, and the labels.
@@ -50,6 +51,50 @@ pub trait Sums: Clone + Send + Sync {
     fn add(&mut self, block: &Block<'_>);
     /// Adds the sums of other rows.
     fn merge(&mut self, other: Self);
+
+    /// The same sums in a form that other processes can add to; `None` where they cannot leave this one.
+    fn pack(&self) -> Option<Walk> {
+        None
+    }
+
+    /// Sums in the place of these, from which they were packed; `None` where they are of another kind.
+    fn unpack(&self, _: Walk) -> Option<Self> {
+        None
+    }
+}
+
+impl<S: Sums> Sums for Box<S> {
+    fn add(&mut self, block: &Block<'_>) {
+        (**self).add(block);
+    }
+
+    fn merge(&mut self, other: Self) {
+        (**self).merge(*other);
+    }
+}
+
+/// Two sums in one pass.
+impl<A: Sums, B: Sums> Sums for (A, B) {
+    fn add(&mut self, block: &Block<'_>) {
+        self.0.add(block);
+        self.1.add(block);
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+        self.1.merge(other.1);
+    }
+
+    fn pack(&self) -> Option<Walk> {
+        Some(Walk(Kind::Both(Box::new((self.0.pack()?, self.1.pack()?)))))
+    }
+
+    fn unpack(&self, walk: Walk) -> Option<Self> {
+        match walk.0 {
+            Kind::Both(both) => Some((self.0.unpack(both.0)?, self.1.unpack(both.1)?)),
+            _ => None,
+        }
+    }
 }
 
 /// A table that can be read any number of times.

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::mixture::add_to;
 use crate::rows::{Block, Rows, Sums};
+use crate::travel::{bytes, travels};
 use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -18,6 +19,8 @@ pub struct Tally {
     /// Σ_{i∈U} s_ik.
     pub unlabelled_mass: Vec<f64>,
 }
+
+bytes!(Tally { counts, n_unlabelled, labelled_mass, unlabelled_mass });
 
 impl Tally {
     fn zero(k: usize) -> Self {
@@ -119,15 +122,19 @@ impl Sums for Tally {
         add_to(&mut self.unlabelled_mass, &other.unlabelled_mass);
         self.n_unlabelled += other.n_unlabelled;
     }
+
+    travels!(Tally);
 }
 
 /// Counts the unlabelled rows whose most probable class is the given one. Only an error message needs this, so it is
 /// not part of [`Tally`].
 #[derive(Clone)]
-struct MostProbable {
+pub(crate) struct MostProbable {
     class: usize,
     rows: usize,
 }
+
+bytes!(MostProbable { class, rows });
 
 impl Sums for MostProbable {
     fn add(&mut self, block: &Block<'_>) {
@@ -140,6 +147,8 @@ impl Sums for MostProbable {
     fn merge(&mut self, other: Self) {
         self.rows += other.rows;
     }
+
+    travels!(MostProbable);
 }
 
 #[inline(always)]
@@ -173,7 +182,14 @@ pub(crate) struct SecondMoments {
     unlabelled: Vec<f64>,
 }
 
+bytes!(SecondMoments { k, with_unlabelled, confusion, labelled, factor, unlabelled });
+
 impl SecondMoments {
+    /// Whether unlabelled rows count.
+    pub(crate) fn with_unlabelled(&self) -> bool {
+        self.with_unlabelled
+    }
+
     pub(crate) fn of<R: Rows>(rows: &R, factor: Vec<f64>, with_unlabelled: bool) -> Result<Self, Error> {
         let k = rows.n_classes();
         let zero = vec![0.0; k * k];
@@ -233,4 +249,6 @@ impl Sums for SecondMoments {
         add_to(&mut self.labelled, &other.labelled);
         add_to(&mut self.unlabelled, &other.unlabelled);
     }
+
+    travels!(SecondMoments);
 }

@@ -1,12 +1,15 @@
 //! Class shares and phi per group of rows, such as each hospital.
 
 use super::intervals::CONFIDENCE;
-use crate::covariates::Covariate;
+use crate::covariates::{Covariate, Grouping, RowCounts};
 use crate::error::Error;
 use crate::estimate::{logit_interval, normal_quantile};
 use crate::labels::Labels;
+use crate::mixture::add_to;
 use crate::posteriors::Posteriors;
+use crate::rows::{Block, Sums};
 use crate::test::chi_square_p;
+use crate::travel::{bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
@@ -88,23 +91,10 @@ impl Groups {
         odds: &[f64],
     ) -> GroupMasses {
         let k = labels.n_classes();
-        let mut masses =
-            GroupMasses { k, labelled: vec![0.0; self.names.len() * k], unlabelled: vec![0.0; self.names.len() * k] };
-        let mut t = vec![0.0; k];
-        for row in 0..labels.len() {
-            let weight = weights.map_or(1.0, |weights| weights[row]);
-            let start = self.of[row] as usize * k;
-            match labels.get(row) {
-                Some(class) => masses.labelled[start + class.index()] += weight,
-                None => {
-                    t.iter_mut().enumerate().for_each(|(j, t)| *t = posteriors.column(j)[row] * odds[j]);
-                    let total: f64 = t.iter().sum();
-                    if total > 0.0 {
-                        t.iter().enumerate().for_each(|(j, t)| masses.unlabelled[start + j] += weight * t / total);
-                    }
-                }
-            }
-        }
+        let mut masses = GroupMasses::zero(k, self.names.len());
+        let columns: Vec<&[f64]> = (0..k).map(|j| posteriors.column(j)).collect();
+        let block = Block { columns: &columns, labels: labels.as_slice(), weights, given: &[] };
+        masses.add(&block, odds, |row| self.of[row] as usize);
         masses
     }
 
@@ -115,7 +105,20 @@ impl Groups {
         found: &GroupMasses,
         replicates: &[GroupMasses],
     ) -> (ByGroup, Vec<GroupFindings>) {
-        let (k, groups) = (found.k, self.names.len());
+        let mut rows = vec![RowCounts::default(); self.names.len()];
+        self.of.iter().enumerate().for_each(|(row, &group)| rows[group as usize].add(labels.is_labelled(row), 1));
+        Self::described(&self.column, &self.names, &rows, found, replicates)
+    }
+
+    /// The same from the number of rows of every group.
+    fn described(
+        column: &str,
+        names: &[String],
+        rows: &[RowCounts],
+        found: &GroupMasses,
+        replicates: &[GroupMasses],
+    ) -> (ByGroup, Vec<GroupFindings>) {
+        let (k, groups) = (found.k, names.len());
         let spread = |value: &dyn Fn(&GroupMasses) -> Option<f64>| -> Option<f64> {
             let logits: Vec<f64> = replicates
                 .iter()
@@ -147,7 +150,6 @@ impl Groups {
         let has_replicates = !replicates.is_empty();
         let groups_found = (0..groups)
             .map(|group| {
-                let rows = || (0..labels.len()).filter(|&row| self.of[row] as usize == group);
                 let shares: Vec<f64> = (0..k).map(|class| found.share(group, class)).collect();
                 let intervals_of = |value: &dyn Fn(&GroupMasses, usize) -> Option<f64>| {
                     has_replicates.then(|| {
@@ -159,9 +161,9 @@ impl Groups {
                     })
                 };
                 GroupFindings {
-                    group: self.names[group].clone(),
-                    n: rows().count(),
-                    n_labelled: rows().filter(|&row| labels.is_labelled(row)).count(),
+                    group: names[group].clone(),
+                    n: rows[group].rows(),
+                    n_labelled: rows[group].labelled,
                     phi: (0..k).map(|class| found.phi(group, class)).collect(),
                     phi_ci95: intervals_of(&|masses, class| masses.phi(group, class)),
                     prevalence_ci95: intervals_of(&|masses, class| Some(masses.share(group, class))),
@@ -173,7 +175,7 @@ impl Groups {
             })
             .collect();
         let homogeneity = has_replicates.then(|| homogeneity(found, replicates, groups)).flatten();
-        (ByGroup { column: self.column.clone(), homogeneity }, groups_found)
+        (ByGroup { column: column.to_owned(), homogeneity }, groups_found)
     }
 }
 
@@ -185,7 +187,31 @@ pub(super) struct GroupMasses {
     unlabelled: Vec<f64>,
 }
 
+bytes!(GroupMasses { k, labelled, unlabelled });
+
 impl GroupMasses {
+    fn zero(k: usize, groups: usize) -> Self {
+        Self { k, labelled: vec![0.0; groups * k], unlabelled: vec![0.0; groups * k] }
+    }
+
+    fn add(&mut self, block: &Block<'_>, odds: &[f64], group: impl Fn(usize) -> usize) {
+        let k = self.k;
+        let mut t = vec![0.0; k];
+        for row in 0..block.len() {
+            let (weight, start) = (block.weight(row), group(row) * k);
+            match block.labels[row] {
+                Some(class) => self.labelled[start + class.index()] += weight,
+                None => {
+                    t.iter_mut().enumerate().for_each(|(j, t)| *t = block.columns[j][row] * odds[j]);
+                    let total: f64 = t.iter().sum();
+                    if total > 0.0 {
+                        t.iter().enumerate().for_each(|(j, t)| self.unlabelled[start + j] += weight * t / total);
+                    }
+                }
+            }
+        }
+    }
+
     fn total(&self, group: usize, class: usize) -> f64 {
         let at = group * self.k + class;
         self.labelled[at] + self.unlabelled[at]
@@ -200,6 +226,54 @@ impl GroupMasses {
         let total = self.total(group, class);
         (total > 0.0).then(|| self.labelled[group * self.k + class] / total)
     }
+}
+
+/// The sums behind the findings per group, over rows whose group is a number among their given columns.
+#[derive(Clone)]
+pub(crate) struct GroupSums {
+    /// (1 − phi)/phi of each class, up to a common factor.
+    odds: Vec<f64>,
+    /// The position of the group among the given columns.
+    column: usize,
+    masses: GroupMasses,
+    rows: Vec<RowCounts>,
+}
+
+bytes!(GroupSums { odds, column, masses, rows });
+
+impl GroupSums {
+    pub(super) fn new(odds: Vec<f64>, column: usize, groups: usize) -> Self {
+        let masses = GroupMasses::zero(odds.len(), groups);
+        Self { odds, column, masses, rows: vec![RowCounts::default(); groups] }
+    }
+
+    /// Groups without rows are left out, as they are in memory.
+    pub(super) fn findings(&self, groups: &Grouping) -> (ByGroup, Vec<GroupFindings>) {
+        let (by, mut found) = Groups::described(&groups.column, &groups.names, &self.rows, &self.masses, &[]);
+        found.retain(|group| group.n > 0);
+        (by, found)
+    }
+}
+
+impl Sums for GroupSums {
+    fn add(&mut self, block: &Block<'_>) {
+        let last = self.rows.len() - 1;
+        let groups = block.given[self.column];
+        let group = |row: usize| (groups[row] as usize).min(last);
+        self.masses.add(block, &self.odds, group);
+        block.labels.iter().enumerate().for_each(|(row, label)| self.rows[group(row)].add(label.is_some(), 1));
+    }
+
+    fn merge(&mut self, other: Self) {
+        add_to(&mut self.masses.labelled, &other.masses.labelled);
+        add_to(&mut self.masses.unlabelled, &other.masses.unlabelled);
+        for (rows, other) in self.rows.iter_mut().zip(other.rows) {
+            rows.add(true, other.labelled);
+            rows.add(false, other.unlabelled);
+        }
+    }
+
+    travels!(Groups);
 }
 
 /// Random effects on the logit scale (DerSimonian and Laird): every group's share is drawn towards the mean of all, the more so

@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
 use crate::progress::Progress;
-use crate::rows::Sample;
+use crate::rows::{Rows, Sample};
 use crate::solver::Solver;
 use crate::sums::Tally;
 use crate::test::{
-    BootstrapTest, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult, in_sample_check,
-    likelihood_ratio, self_masking_check,
+    BootstrapTest, FoldScores, InSampleCheck, PermutationTest, ProfiledRatio, SelfMaskingCheck, TestResult,
+    in_sample_check, likelihood_ratio, self_masking_check,
 };
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
@@ -174,6 +174,52 @@ impl TestSettings {
             in_sample,
             self_masking: self_masking_check(&sample).ok(),
             phi,
+            labels_for_power,
+            seed: self.seed,
+            warnings,
+        })
+    }
+
+    /// The test in flat memory, in two passes over rows that stay where they are: the statistic of the permutation test, against
+    /// the chi-square limit of its permutations. `fold` is the position of the number of a row's fold among the given columns,
+    /// and the number of folds.
+    pub fn run_streamed<R: Rows>(
+        &self,
+        rows: &R,
+        about: About,
+        fold: Option<(usize, usize)>,
+    ) -> Result<TestFindings, Error> {
+        self.check_ranges()?;
+        if !matches!(self.method, TestMethod::Auto | TestMethod::Permutation) {
+            return Err(Error::Settings(
+                "streamed rows have the permutation test only; ask for that, or load the table",
+            ));
+        }
+        if matches!(self.given, Given::Columns(_)) {
+            return Err(Error::Settings(
+                "the verdict on columns needs the table in memory; estimate the mechanism by these columns instead",
+            ));
+        }
+        let tally = Tally::of(rows)?;
+        let result =
+            FoldScores::of(rows, fold.map(|(column, _)| column), fold.map_or(1, |(_, folds)| folds))?.test()?;
+        let labels_for_power = match self.power {
+            None => None,
+            Some(power) => labels_for_power(&tally, result.statistic, result.df.unwrap_or(1), self.level, power)?,
+        };
+        let mut warnings = vec![
+            "the table was streamed: the checks of held-out predictions and of self-masking were not run".to_owned(),
+        ];
+        warnings.extend(renormalised(rows.renormalised()));
+        Ok(TestFindings {
+            verdict: None,
+            labelling: None,
+            decision: TestDecision { level: self.level, reject: result.p_value <= self.level, result },
+            about,
+            folds: fold.map_or(1, |(_, folds)| folds),
+            in_sample: None,
+            self_masking: None,
+            phi: None,
             labels_for_power,
             seed: self.seed,
             warnings,

@@ -47,6 +47,7 @@ pub use audit::{Audit, AuditFindings};
 pub use choice::TriedClassifier;
 pub use evidence::{Evidence, Features, ScoredBy};
 pub use findings::{About, ClassifierFindings, Findings};
+pub(crate) use groups::GroupSums;
 pub use groups::{ByGroup, GroupFindings, Homogeneity};
 pub use imputations::Imputations;
 pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
@@ -55,7 +56,8 @@ pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, L
 pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
 pub(crate) use reestimate::Reestimate;
 pub use replicate_weights::ReplicateWeights;
-pub use streamed::StreamedColumns;
+pub(crate) use streamed::LabelledWeights;
+pub use streamed::{StreamedColumns, StreamedGroups};
 pub use verdict::{Verdict, VerdictKind};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.

@@ -4,9 +4,9 @@ use super::effects::Effects;
 use super::findings::{Parts, fits_matrices};
 use super::intervals::Intervals;
 use super::recipe::{Chosen, EstimateSettings, Recipe};
-use super::{About, Findings};
+use super::{About, Findings, GroupSums};
 use crate::calibrate::Calibrated;
-use crate::covariates::{ColumnSummary, TermEncoder};
+use crate::covariates::{ColumnSummary, Grouping, TermEncoder};
 use crate::diagnose::{Identifiability, identifiability};
 use crate::error::Error;
 use crate::estimate::SharePrior;
@@ -14,6 +14,7 @@ use crate::mechanism::{ClassAndColumns, Mechanism, MechanismEstimate};
 use crate::posteriors::PosteriorKind;
 use crate::rows::{Block, Rows, Sums};
 use crate::sums::Tally;
+use crate::travel::{bytes, travels};
 
 /// The columns that labelling depends on, of rows that are streamed.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,8 @@ impl EstimateSettings {
             Some(bcts) => estimated(&Calibrated { rows: given, bcts }, &Calibrated { rows, bcts }, terms)?,
             None => estimated(given, rows, terms)?,
         };
-        let zero = LabelledWeights { mechanism: &fitted.mechanism, sum: 0.0, squares: 0.0, rows: vec![0; terms] };
+        let zero =
+            LabelledWeights { mechanism: fitted.mechanism.clone(), sum: 0.0, squares: 0.0, rows: vec![0; terms] };
         let weights = given.scan(&zero)?;
         let effects = Effects { encoder: columns.encoder, fitted: &fitted, replicates: &[], rows: &weights.rows };
         let rates = |name: &str| {
@@ -92,6 +94,34 @@ impl EstimateSettings {
     }
 }
 
+/// The groups of rows that are streamed.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamedGroups<'a> {
+    /// The groups.
+    pub groups: &'a Grouping,
+    /// The position of the number of a row's group in [`Block::given`].
+    pub column: usize,
+}
+
+impl Findings {
+    /// Adds class shares and phi per group, from one more pass over the same rows with the number of their group. They come
+    /// without intervals, which need replicates.
+    pub fn by_streamed_groups<R: Rows>(mut self, rows: &R, by: StreamedGroups<'_>) -> Result<Self, Error> {
+        let odds = match &self.mechanism {
+            Some(mechanism) => mechanism.classes.iter().map(|a| (-a).exp()).collect(),
+            None => self.phi.iter().map(|phi| (1.0 - phi) / phi).collect(),
+        };
+        let zero = GroupSums::new(odds, by.column, by.groups.names.len());
+        let sums = match &self.calibration {
+            Some(bcts) => Calibrated { rows, bcts }.scan(&zero)?,
+            None => rows.scan(&zero)?,
+        };
+        let (about, groups) = sums.findings(by.groups);
+        (self.by, self.groups) = (Some(about), Some(groups));
+        Ok(self)
+    }
+}
+
 fn estimated<G: Rows, R: Rows>(
     given: &G,
     rows: &R,
@@ -105,14 +135,16 @@ fn estimated<G: Rows, R: Rows>(
 
 /// Σ 1/φ(y, z) and Σ 1/φ(y, z)² over the labelled rows, for Kish's formula, and in how many rows each term is not 0.
 #[derive(Clone)]
-struct LabelledWeights<'a> {
-    mechanism: &'a Mechanism,
+pub(crate) struct LabelledWeights {
+    mechanism: Mechanism,
     sum: f64,
     squares: f64,
     rows: Vec<usize>,
 }
 
-impl Sums for LabelledWeights<'_> {
+bytes!(LabelledWeights { mechanism, sum, squares, rows });
+
+impl Sums for LabelledWeights {
     fn add(&mut self, block: &Block<'_>) {
         for (i, class) in block.labels.iter().enumerate().filter_map(|(i, label)| label.map(|class| (i, class))) {
             let weight = 1.0 / self.mechanism.phi(class.index(), block.given.iter().map(|column| column[i]));
@@ -129,4 +161,6 @@ impl Sums for LabelledWeights<'_> {
         self.squares += other.squares;
         self.rows.iter_mut().zip(other.rows).for_each(|(rows, other)| *rows += other);
     }
+
+    travels!(LabelledWeights);
 }

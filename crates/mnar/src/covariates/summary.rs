@@ -1,9 +1,11 @@
 //! What one pass over a column tells, for columns that stay in their file.
 
 use super::terms::{ColumnTerms, TermEncoder, TermValues, spread};
-use super::{Product, SEPARATES, check, fifths, range_name};
+use super::{Covariate, CovariateValues, Product, SEPARATES, check, fifths, range_name};
 use crate::analysis::LabellingRate;
 use crate::error::Error;
+use crate::travel::{Bytes, bytes};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How many labelled and unlabelled rows there are.
@@ -24,6 +26,10 @@ impl RowCounts {
     /// All rows.
     pub fn rows(&self) -> usize {
         self.labelled + self.unlabelled
+    }
+
+    fn merge(&mut self, other: Self) {
+        *self = self.merged(other);
     }
 
     fn is_pure(&self) -> bool {
@@ -61,6 +67,49 @@ pub struct ColumnSummary {
     missing: RowCounts,
 }
 
+/// The groups of a column, and which one a value belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grouping {
+    /// The column.
+    pub column: String,
+    /// The names of the groups; missing values, where there are some, come last.
+    pub names: Vec<String>,
+    by: GroupedBy,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum GroupedBy {
+    Names(Vec<String>),
+    /// The greatest number of each group.
+    UpTo(Vec<f64>),
+}
+
+impl Grouping {
+    /// The group of every row of a column.
+    pub fn of(&self, column: &Covariate) -> Result<Vec<f64>, Error> {
+        let missing = self.names.len() - 1;
+        match (&self.by, &column.values) {
+            (GroupedBy::Names(known), CovariateValues::Categorical { levels, codes }) => {
+                let group = |level: &String| known.iter().position(|name| name == level).unwrap_or(missing);
+                let groups: Vec<usize> = levels.iter().map(group).collect();
+                Ok(codes.iter().map(|code| code.map_or(missing, |code| groups[code as usize]) as f64).collect())
+            }
+            (GroupedBy::UpTo(last), CovariateValues::Numeric(values)) => {
+                let group = |value: &f64| match value.is_nan() {
+                    true => missing,
+                    false => last.partition_point(|last| last < value).min(last.len() - 1),
+                };
+                Ok(values.iter().map(|value| group(value) as f64).collect())
+            }
+            _ => {
+                let why = "it holds numbers in some rows and names in others".to_owned();
+                Err(Error::UnusableCovariate { name: self.column.clone(), why })
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Values {
     Numeric(Numbers),
@@ -81,6 +130,43 @@ struct Numbers {
     unlabelled: Option<(f64, f64)>,
     /// How often each number occurs, by its order; `None` once there are too many.
     counts: Option<BTreeMap<i64, RowCounts>>,
+}
+
+bytes!(RowCounts { labelled, unlabelled });
+bytes!(ColumnSummary { name, values, missing });
+
+impl Bytes for Values {
+    fn write(&self, out: &mut Vec<u8>) {
+        matches!(self, Self::Numeric(_)).write(out);
+        match self {
+            Self::Numeric(numbers) => numbers.write(out),
+            Self::Categorical(levels) => levels.write(out),
+        }
+    }
+
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        Some(match bool::read(input)? {
+            true => Self::Numeric(Numbers::read(input)?),
+            false => Self::Categorical(Vec::read(input)?),
+        })
+    }
+}
+
+impl Bytes for Numbers {
+    fn write(&self, out: &mut Vec<u8>) {
+        [self.n, self.mean, self.squares].write(out);
+        self.labelled.write(out);
+        self.unlabelled.write(out);
+        self.counts.as_ref().map(|counts| counts.clone().into_iter().collect::<Vec<_>>()).write(out);
+    }
+
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        let [n, mean, squares] = <[f64; 3]>::read(input)?;
+        let (labelled, unlabelled) = (Bytes::read(input)?, Bytes::read(input)?);
+        let counts = Option::<Vec<(i64, RowCounts)>>::read(input)?;
+        let counts = counts.map(|counts| counts.into_iter().collect());
+        Some(Self { n, mean, squares, labelled, unlabelled, counts })
+    }
 }
 
 /// Bits that are ordered as numbers are. A negative zero is the same as zero.
@@ -110,6 +196,30 @@ impl Numbers {
                 self.counts = None;
             }
         }
+    }
+
+    /// Adds other rows (Chan, Golub and LeVeque's update of the moments).
+    fn merge(&mut self, other: Self) {
+        if other.n == 0.0 {
+            return;
+        }
+        let (n, step) = (self.n + other.n, other.mean - self.mean);
+        self.squares += other.squares + step * step * self.n * other.n / n;
+        self.mean += step * other.n / n;
+        self.n = n;
+        for (range, other) in [(&mut self.labelled, other.labelled), (&mut self.unlabelled, other.unlabelled)] {
+            *range = match (*range, other) {
+                (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
+                (one, two) => one.or(two),
+            };
+        }
+        self.counts = match (self.counts.take(), other.counts) {
+            (Some(mut counts), Some(others)) => {
+                others.into_iter().for_each(|(number, rows)| counts.entry(number).or_default().merge(rows));
+                Some(counts).filter(|counts| counts.len() <= MOST_NUMBERS)
+            }
+            _ => None,
+        };
     }
 
     /// The counts of each fifth of the numbers, where they are known.
@@ -155,6 +265,36 @@ impl ColumnSummary {
             Values::Numeric(numbers) if !value.is_nan() => numbers.add(value, labelled, rows),
             _ => self.missing.add(labelled, rows),
         }
+    }
+
+    /// Adds rows of a column of names; `None` where missing.
+    pub fn add_name(&mut self, name: Option<&str>, counts: RowCounts) {
+        match (&mut self.values, name) {
+            _ if counts.rows() == 0 => {}
+            (Values::Categorical(levels), Some(name)) => {
+                match levels.binary_search_by(|(level, _)| level.as_str().cmp(name)) {
+                    Ok(at) => levels[at].1.merge(counts),
+                    Err(at) => levels.insert(at, (name.to_owned(), counts)),
+                }
+            }
+            _ => self.missing.merge(counts),
+        }
+    }
+
+    /// Adds other rows of the same column. Names are sorted, as they are if every name came by [`add_name`](Self::add_name).
+    pub fn merge(&mut self, other: Self) -> Result<(), Error> {
+        match (&mut self.values, other.values) {
+            (Values::Numeric(numbers), Values::Numeric(others)) => numbers.merge(others),
+            (Values::Categorical(_), Values::Categorical(others)) => {
+                others.into_iter().for_each(|(name, counts)| self.add_name(Some(&name), counts));
+            }
+            _ => {
+                let why = "it holds numbers in some rows and names in others".to_owned();
+                return Err(Error::UnusableCovariate { name: self.name.clone(), why });
+            }
+        }
+        self.missing.merge(other.missing);
+        Ok(())
     }
 
     /// Its name.
@@ -212,6 +352,29 @@ impl ColumnSummary {
             .filter(|(_, rows)| rows.rows() > 0)
             .map(|(name, rows)| rows.rate(name))
             .collect()
+    }
+
+    /// The groups that the column divides rows into: names, or fifths of its numbers, and missing values. `None` where there are
+    /// too many different numbers to be counted one by one.
+    pub fn grouping(&self) -> Option<Grouping> {
+        let (mut names, by) = match &self.values {
+            Values::Categorical(levels) => {
+                let names: Vec<String> = levels.iter().map(|(level, _)| level.clone()).collect();
+                (names.clone(), GroupedBy::Names(names))
+            }
+            Values::Numeric(numbers) => {
+                let counts = numbers.counts.as_ref()?;
+                let distinct: Vec<(f64, usize)> =
+                    counts.iter().map(|(key, rows)| (number(*key), rows.rows())).collect();
+                let parts = fifths(&distinct);
+                let last = parts.iter().map(|part| distinct[part.end - 1].0).collect();
+                (parts.into_iter().map(|part| range_name(&distinct[part])).collect(), GroupedBy::UpTo(last))
+            }
+        };
+        if self.missing.rows() > 0 {
+            names.push(super::MISSING.to_owned());
+        }
+        Some(Grouping { column: self.name.clone(), names, by })
     }
 
     /// The terms of these columns, and of products of two of them.

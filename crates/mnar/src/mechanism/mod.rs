@@ -21,9 +21,10 @@ use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
 use crate::shares::ClassShares;
 use crate::sums::Tally;
+use crate::travel::bytes;
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
-use sums::{SecondOrder, Selection};
+pub(crate) use sums::{SecondOrder, Selection};
 
 /// P(labelled | y, z) = 1 / (1 + exp(−a_y − b'z)).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub struct Mechanism {
     /// b: the effect of each term of the columns.
     pub terms: Vec<f64>,
 }
+
+bytes!(Mechanism { classes, terms });
 
 impl Mechanism {
     /// φ(k, z): the probability that a row of class `k` with these terms is labelled.

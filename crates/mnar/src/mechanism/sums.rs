@@ -3,6 +3,7 @@
 use super::Mechanism;
 use crate::mixture::add_to;
 use crate::rows::{Block, Sums};
+use crate::travel::{bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ struct At {
     /// The coefficient of the column that follows the terms, if it is not 0.
     tilt: f64,
 }
+
+bytes!(At { inverse_odds, b, tilt });
 
 impl At {
     fn new(mechanism: &Mechanism) -> Self {
@@ -66,7 +69,7 @@ impl At {
 /// Loss, gradient and information of the likelihood of r given x, the expected classes of the unlabelled rows, and the
 /// scores of further directions: `given` holds the terms of the mechanism, then the directions.
 #[derive(Clone)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     at: At,
     /// −log likelihood.
     pub(super) loss: f64,
@@ -83,6 +86,8 @@ pub(super) struct Selection {
     /// Σ P(r=0) P(r=1) g (t, z)'.
     direction_information: Vec<f64>,
 }
+
+bytes!(Selection { at, loss, gradient, information, curvature, unlabelled, direction_scores, direction_information });
 
 impl Selection {
     pub(super) fn at(mechanism: &Mechanism, directions: usize) -> Self {
@@ -196,12 +201,14 @@ impl Sums for Selection {
         add_to(&mut self.direction_scores, &other.direction_scores);
         add_to(&mut self.direction_information, &other.direction_information);
     }
+
+    travels!(Selection);
 }
 
 /// Moments of q = (label, v, score) over the rows, where v is the label of a labelled row and t of an unlabelled one, and
 /// score is the gradient of the log-likelihood.
 #[derive(Clone)]
-pub(super) struct SecondOrder {
+pub(crate) struct SecondOrder {
     at: At,
     n: f64,
     first: Vec<f64>,
@@ -210,6 +217,8 @@ pub(super) struct SecondOrder {
     unlabelled: Vec<f64>,
     mass: Vec<f64>,
 }
+
+bytes!(SecondOrder { at, n, first, second, unlabelled, mass });
 
 impl SecondOrder {
     pub(super) fn at(mechanism: &Mechanism) -> Self {
@@ -289,6 +298,8 @@ impl Sums for SecondOrder {
         add_to(&mut self.unlabelled, &other.unlabelled);
         add_to(&mut self.mass, &other.mass);
     }
+
+    travels!(SecondOrder);
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod likelihood_ratio;
 pub mod permutation;
 pub mod profiled;
 pub mod self_masking;
+mod streamed;
 
 pub use beyond_columns::BeyondColumns;
 pub use bootstrap::{BootstrapTest, BootstrapTests};
@@ -19,6 +20,7 @@ pub use permutation::PermutationTest;
 pub(crate) use permutation::affordable_permutations;
 pub use profiled::ProfiledRatio;
 pub use self_masking::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
+pub(crate) use streamed::FoldScores;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use super::{TestResult, chi_square_p, sequential_p};
 use crate::crossfit::FoldPlan;
 use crate::error::Error;
 use crate::rows::{Rows, Sample};
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, Dyn, SymmetricEigen};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -78,9 +78,7 @@ impl PermutationTest {
             p_value_chi_square: Some(chi_square),
             draws,
             condition: match (draws, plan.n_folds()) {
-                (0, _) => {
-                    "the chi-square limit of the permutations, if the classifier of a fold has seen none of its rows"
-                }
+                (0, _) => LIMIT,
                 (_, 1) => "exact if the classifier has seen none of these rows",
                 _ => "exact within each fold if the classifier of a fold has seen none of its rows; folds are pooled",
             }
@@ -99,6 +97,27 @@ struct Whitened {
     /// The labelled rows of each fold.
     observed: Vec<Vec<usize>>,
 }
+
+/// The directions of a covariance, of which only the lower triangle is read, and which of them hold more than rounding error.
+pub(super) fn directions(mut covariance: DMatrix<f64>) -> Result<(SymmetricEigen<f64, Dyn>, Vec<usize>), Error> {
+    covariance.fill_upper_triangle_with_lower_triangle();
+    let eigen = covariance.symmetric_eigen();
+    let largest = eigen.eigenvalues.max();
+    let kept: Vec<usize> = (0..eigen.eigenvalues.len())
+        .filter(|&j| largest > 0.0 && eigen.eigenvalues[j] > RELATIVE_RANK * largest)
+        .collect();
+    if kept.is_empty() {
+        return Err(Error::NotIdentified {
+            method: "the permutation test",
+            why: "all rows of a fold have the same probabilities".into(),
+        });
+    }
+    Ok((eigen, kept))
+}
+
+/// When the p-value of the chi-square limit can be trusted.
+pub(super) const LIMIT: &str =
+    "the chi-square limit of the permutations, if the classifier of a fold has seen none of its rows";
 
 impl Whitened {
     fn new(sample: &Sample<'_>, plan: &FoldPlan) -> Result<Self, Error> {
@@ -136,17 +155,7 @@ impl Whitened {
                 covariance += fold_covariance * (n_l * (size - n_l) / (size * (size - 1.0)));
             }
         }
-        covariance.fill_upper_triangle_with_lower_triangle();
-        let eigen = covariance.symmetric_eigen();
-        let largest = eigen.eigenvalues.max();
-        let kept: Vec<usize> =
-            (0..k).filter(|&j| largest > 0.0 && eigen.eigenvalues[j] > RELATIVE_RANK * largest).collect();
-        if kept.is_empty() {
-            return Err(Error::NotIdentified {
-                method: "the permutation test",
-                why: "all rows of a fold have the same probabilities".into(),
-            });
-        }
+        let (eigen, kept) = directions(covariance)?;
         let rank = kept.len();
         let mut z = vec![0.0; n * rank];
         for i in 0..n {
