@@ -6,6 +6,11 @@
 //! so the biases are shrunk: b_k ~ N(0, tau²), with tau² learnt from the data (type-II maximum likelihood in the
 //! Laplace approximation) unless given.
 
+mod columns;
+
+pub use columns::{CalibratedByColumns, ColumnCalibration};
+pub(crate) use columns::{ColumnSums, ThroughColumns};
+
 use crate::error::Error;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};

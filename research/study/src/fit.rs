@@ -1,9 +1,9 @@
-//! How the studies call the library: a cross-fitted softmax regression, and the program's default estimate from it.
+//! How the studies call the library: a cross-fitted classifier, and the program's default estimate from it.
 
-use mnar::Labels;
 use mnar::analysis::{EstimateSettings, Evidence, Features, IntervalMethod};
-use mnar::classify::SoftmaxRegression;
+use mnar::classify::{BoostedTrees, SoftmaxRegression, Training};
 use mnar::crossfit::FoldPlan;
+use mnar::{Class, Labels};
 use ndarray::Array2;
 
 /// The number of folds, unless a study varies it.
@@ -27,4 +27,32 @@ pub(crate) fn cross_fit<'a>(
 /// The program's default estimate, but with intervals from the observed information, which need no bootstrap.
 pub(crate) fn default_estimate() -> EstimateSettings {
     EstimateSettings { interval: IntervalMethod::Information, ..EstimateSettings::default() }
+}
+
+/// Boosted trees with the number of rounds that predicts best in the folds of `plan`, as the program chooses them on a table.
+pub(crate) fn tuned_trees(
+    x: &Array2<f64>,
+    labels: &Labels,
+    plan: &FoldPlan,
+    seed: u64,
+) -> Result<BoostedTrees, mnar::Error> {
+    let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
+    let training = Training { rows: &rows, classes: &classes, n_classes: labels.n_classes(), weights: None };
+    let folds: Vec<u32> = rows.iter().map(|&row| plan.folds()[row]).collect();
+    let settings = BoostedTrees::candidates(labels.n_labelled()).remove(0);
+    Ok(BoostedTrees::tuned(&[settings], x, &training, &folds, seed, &())?.settings)
+}
+
+/// Cross-fits softmax regression and trees in the same folds and takes whichever predicts better, as the program does on a table.
+pub(crate) fn better_of<'a>(
+    x: &'a Array2<f64>,
+    labels: &'a Labels,
+    trees: &'a BoostedTrees,
+    plan: &FoldPlan,
+    seed: u64,
+) -> Result<Evidence<'a>, mnar::Error> {
+    let softmax =
+        Evidence::cross_fit(Features { x, names: &[], classifier: &REGRESSION }, labels, plan.clone(), seed, &())?;
+    let trees = Evidence::cross_fit(Features { x, names: &[], classifier: trees }, labels, plan.clone(), seed, &())?;
+    Evidence::best(vec![softmax, trees])
 }

@@ -49,6 +49,9 @@ struct Args {
     /// Number of draws of the settings of the study of questions that refit a classifier 200 times
     #[arg(long)]
     refits: Option<usize>,
+    /// Replicates of the bootstraps of the study of mechanisms, instead of the program's own number
+    #[arg(long)]
+    replicates: Option<usize>,
     /// First seed of the studies of mechanisms and questions. Rules were chosen on seeds that are not reported
     #[arg(long, default_value_t = 8_000_000)]
     base: u64,
@@ -153,9 +156,16 @@ fn main() -> Result<()> {
     }
     if wanted(Study::Mechanisms) {
         write(&args, "mechanisms", MECHANISMS, |skipped| match &data {
-            Some(data) => {
-                mechanisms::study(data, count(200, 4), args.tables.as_deref(), args.causes.as_deref(), args.base)
-            }
+            Some(data) => mechanisms::study(
+                data,
+                mechanisms::Plan {
+                    draws: count(200, 4),
+                    tables: args.tables.as_deref(),
+                    causes: args.causes.as_deref(),
+                    replicates: args.replicates,
+                    base: args.base,
+                },
+            ),
             None => {
                 skip(skipped, "tables: no --data");
                 Ok(Vec::new())

@@ -1,9 +1,10 @@
 //! What decides who gets labelled: mechanisms by class, by columns and by both, on real tables, with default settings.
 
 use crate::draws::{Failed, Share, run};
-use crate::fit::{FOLDS, REGRESSION};
+use crate::fit::{FOLDS, REGRESSION, better_of, tuned_trees};
 use anyhow::{Context, Result, bail};
 use mnar::analysis::{EstimateSettings, Evidence, Features, Findings, Given, IntervalMethod, VerdictKind};
+use mnar::classify::BoostedTrees;
 use mnar::covariates::{Covariate, Covariates};
 use mnar::crossfit::FoldPlan;
 use mnar::{Class, Labels};
@@ -27,6 +28,9 @@ pub(crate) struct Setting {
     /// Whether the cause is a column of the table, or the class.
     pub(crate) cause_in_table: bool,
     pub(crate) mean_labels: f64,
+    /// How often the posteriors were those of boosted trees instead of softmax regression.
+    #[serde(default)]
+    pub(crate) by_trees: f64,
     pub(crate) draws: usize,
     pub(crate) failed: Failed,
     /// How often the verdict was of each kind.
@@ -126,25 +130,34 @@ pub(crate) struct Drawn {
     pub(crate) cause: Option<String>,
 }
 
-/// The tables that are there. Seeds of the reported draws start at 8,000,000; rules were chosen on others.
-pub(crate) fn study(
-    data: &Path,
-    draws: usize,
-    only: Option<&str>,
-    causes: Option<&str>,
-    base: u64,
-) -> Result<Vec<Setting>> {
+/// What is drawn, and how often.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) draws: usize,
+    /// Names of tables, separated by commas; all by default.
+    pub(crate) tables: Option<&'a str>,
+    /// Positions in [`Cause::ALL`], separated by commas; all by default.
+    pub(crate) causes: Option<&'a str>,
+    /// Replicates of a bootstrap, instead of the program's own number.
+    pub(crate) replicates: Option<usize>,
+    /// The first seed. Seeds of the reported draws start at 8,000,000; rules were chosen on others.
+    pub(crate) base: u64,
+}
+
+/// The tables that are there.
+pub(crate) fn study(data: &Path, plan: Plan<'_>) -> Result<Vec<Setting>> {
+    let wanted = |list: Option<&str>, item: &str| list.is_none_or(|list| list.split(',').any(|listed| listed == item));
     let mut settings = Vec::new();
     for (name, rows, rate) in TABLES {
-        if only.is_some_and(|only| !only.split(',').any(|only| only == name)) {
+        if !wanted(plan.tables, name) {
             continue;
         }
         let table = Table::read(data, name, rows, rate)?;
         for (position, (words, cause)) in Cause::ALL.into_iter().enumerate() {
-            if causes.is_some_and(|causes| !causes.split(',').any(|wanted| wanted == position.to_string())) {
-                continue;
+            if wanted(plan.causes, &position.to_string()) {
+                let base = plan.base + 100_000 * position as u64;
+                settings.push(setting(&table, words, cause, Plan { base, ..plan })?);
             }
-            settings.push(setting(&table, words, cause, base + 100_000 * position as u64, draws)?);
         }
     }
     Ok(settings)
@@ -321,6 +334,7 @@ fn explained(values: &[f64], y: &[Class], k: usize) -> f64 {
 
 struct Outcome {
     labels: usize,
+    by_trees: bool,
     kind: VerdictKind,
     class_not_enough: bool,
     cause_first: bool,
@@ -331,17 +345,17 @@ struct Outcome {
     widths: Vec<f64>,
 }
 
-fn setting(table: &Table, words: &str, cause: Cause, base: u64, draws: usize) -> Result<Setting> {
+fn setting(table: &Table, words: &str, cause: Cause, plan: Plan<'_>) -> Result<Setting> {
+    let Plan { draws, replicates, base, .. } = plan;
     let drawn = run(&format!("{}, {words}", table.name), base, draws, |seeds| {
         let rows = table.draw(cause, seeds.data)?;
         let k = rows.labels.n_classes();
         let n = rows.y.len() as f64;
-        let names: Vec<String> = (0..rows.x.ncols()).map(|j| format!("x{j}")).collect();
         let plan = FoldPlan::for_labels(&rows.labels, FOLDS, seeds.folds)?;
-        let features = Features { x: &rows.x, names: &names, classifier: &REGRESSION };
+        let trees = tuned_trees(&rows.x, &rows.labels, &plan, seeds.folds)?;
         let evidence =
-            Evidence::cross_fit(features, &rows.labels, plan, seeds.folds, &())?.with_covariates(&rows.covariates)?;
-        let settings = EstimateSettings { seed: seeds.resample, permutations: 999, ..Default::default() };
+            better_of(&rows.x, &rows.labels, &trees, &plan, seeds.folds)?.with_covariates(&rows.covariates)?;
+        let settings = EstimateSettings { seed: seeds.resample, permutations: 999, replicates, ..Default::default() };
         let found = settings.run(&evidence, &())?;
         let told = match &rows.cause {
             Some(cause) => Given::Columns(vec![cause.clone()]),
@@ -377,6 +391,7 @@ fn setting(table: &Table, words: &str, cause: Cause, base: u64, draws: usize) ->
         let check = labelling.class_enough.as_ref();
         Ok(Outcome {
             labels: rows.labels.n_labelled(),
+            by_trees: evidence.tried.iter().any(|tried| tried.chosen && tried.name == BoostedTrees::NAME),
             kind: verdict.kind,
             class_not_enough: check.is_some_and(|check| check.p_value <= labelling.level),
             cause_first: rows.cause.is_some()
@@ -410,6 +425,7 @@ fn setting(table: &Table, words: &str, cause: Cause, base: u64, draws: usize) ->
         right: name_of(right),
         cause_in_table: !matches!(cause, Cause::EasyRows),
         mean_labels: mean(&|outcome| outcome.labels as f64),
+        by_trees: mean(&|outcome| f64::from(u8::from(outcome.by_trees))),
         draws,
         verdicts,
         verdict_right: Share::of(outcomes.iter().map(|outcome| outcome.kind == right)),
@@ -430,7 +446,7 @@ fn setting(table: &Table, words: &str, cause: Cause, base: u64, draws: usize) ->
         failed: drawn.failed,
     };
     eprintln!(
-        "{:12} {:42} right {:.2} {:?} not-enough {:.2} first {:.2} cover {:.2} phi {:.2} silent-wrong {:.2} err {:.3} told {:.3} class {:.3} lab {:.3} width {:.2} failed {}",
+        "{:12} {:42} right {:.2} {:?} not-enough {:.2} first {:.2} cover {:.2} phi {:.2} silent-wrong {:.2} err {:.3} told {:.3} class {:.3} lab {:.3} width {:.2} trees {:.2} failed {}",
         setting.table,
         words,
         setting.verdict_right.share,
@@ -445,6 +461,7 @@ fn setting(table: &Table, words: &str, cause: Cause, base: u64, draws: usize) ->
         setting.error_class_only,
         setting.error_labelled,
         setting.width,
+        setting.by_trees,
         setting.failed.draws
     );
     Ok(setting)

@@ -36,13 +36,15 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Whether `other` has a lower loss than `best` by more than half a standard error of the difference. Simple classifiers come
-/// first: they are refitted faster and extrapolate better, and a difference within the noise is no reason to leave them.
+/// Whether `other` has a lower loss than `best` by more than two standard errors of the difference. Simple classifiers come
+/// first: they are refitted faster and extrapolate better, and a difference within the noise is no reason to leave them. On the
+/// Pima table half a standard error took trees in a third of the draws, for no gain; where labels favoured easy rows, the check of
+/// that then missed it in 9 of 40 draws instead of 4.
 fn better(other: &[f64], best: &[f64]) -> bool {
     let gains: Vec<f64> = best.iter().zip(other).map(|(best, other)| best - other).collect();
     let gain = mean(&gains);
     let variance = gains.iter().map(|value| (value - gain).powi(2)).sum::<f64>() / gains.len().max(1) as f64;
-    gain > 0.5 * (variance / gains.len().max(1) as f64).sqrt()
+    gain > 2.0 * (variance / gains.len().max(1) as f64).sqrt()
 }
 
 impl Evidence<'_> {

@@ -1,7 +1,7 @@
 //! The settings of an estimate, and which estimator they lead to.
 
 use super::groups::{GroupMasses, Groups};
-use crate::calibrate::{Bcts, Calibration};
+use crate::calibrate::{Bcts, Calibration, ColumnCalibration};
 use crate::error::Error;
 use crate::estimate::{
     ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
@@ -282,6 +282,29 @@ impl Recipe {
         }
     }
 
+    /// The calibration under row weights, and the posteriors after it; `None` where the recipe has none. A mechanism that
+    /// depends on columns takes posteriors that are calibrated within their terms.
+    pub(super) fn calibrated(
+        &self,
+        posteriors: &Posteriors,
+        labels: &Labels,
+        weights: Option<&[f64]>,
+        terms: &[&[f64]],
+    ) -> Result<Option<(Bcts, Posteriors)>, Error> {
+        let Some(calibration) = self.calibration else { return Ok(None) };
+        let sample = Sample::new(posteriors, labels)?.with_weights(weights)?;
+        // A class without labels is reported as such, before a calibration fails to converge on it.
+        Tally::of(&sample)?;
+        let bcts = calibration.fit(&sample)?;
+        let calibrated = bcts.apply(posteriors)?;
+        if terms.is_empty() {
+            return Ok(Some((bcts, calibrated)));
+        }
+        let sample = Sample::new(&calibrated, labels)?.with_weights(weights)?.given(terms)?;
+        let calibrated = ColumnCalibration::fit(&sample, terms.len())?.apply(&calibrated, terms)?;
+        Ok(Some((bcts, calibrated)))
+    }
+
     /// Calibrates and estimates under row weights, all in memory. With columns, the mechanism depends on them too, and the
     /// directions beside them are scored.
     pub(super) fn run(
@@ -291,17 +314,7 @@ impl Recipe {
         weights: Option<&[f64]>,
         given: &GivenColumns<'_>,
     ) -> Result<Ran, Error> {
-        let sample = Sample::new(posteriors, labels)?.with_weights(weights)?;
-        let calibration = match self.calibration {
-            None => None,
-            Some(calibration) => {
-                // A class without labels is reported as such, before a calibration fails to converge on it.
-                Tally::of(&sample)?;
-                let bcts = calibration.fit(&sample)?;
-                let calibrated = bcts.apply(posteriors)?;
-                Some((bcts, calibrated))
-            }
-        };
+        let calibration = self.calibrated(posteriors, labels, weights, &given.columns[..given.terms])?;
         let used = calibration.as_ref().map_or(posteriors, |(_, calibrated)| calibrated);
         let sample = Sample::new(used, labels)?.with_weights(weights)?;
         let (mut mechanism, mut scores) = (None, None);

@@ -14,7 +14,6 @@ use crate::phi::Phi;
 use crate::posteriors::Posteriors;
 use crate::progress::Progress;
 use crate::rows::Sample;
-use crate::sums::Tally;
 use std::borrow::Cow;
 
 /// Rows times squared classes up to which there is a second opinion.
@@ -87,11 +86,7 @@ impl<'a> Reestimate<'a> {
         if *self.recipe.chosen() != Chosen::LabelShift || numbers > LARGEST {
             return Ok(None);
         }
-        let sample = Sample::new(self.posteriors, self.labels)?;
-        let calibrated = match self.recipe.calibration() {
-            None => None,
-            Some(calibration) => Some(calibration.fit(&sample)?.apply(self.posteriors)?),
-        };
+        let calibrated = self.calibrated(self.posteriors, None)?;
         let used = calibrated.as_ref().unwrap_or(self.posteriors);
         let sample = Sample::new(used, self.labels)?;
         let (terms, columns): (&[Vec<f64>], Vec<&[f64]>) = match &self.design {
@@ -109,11 +104,7 @@ impl<'a> Reestimate<'a> {
 
     /// P(labelled | class, columns) of every labelled row under row weights, with posteriors of the same rows.
     pub(crate) fn phi_of_labelled(&self, posteriors: &Posteriors, weights: &[f64]) -> Result<Vec<f64>, Error> {
-        let sample = Sample::new(posteriors, self.labels)?.with_weights(Some(weights))?;
-        let calibrated = match self.recipe.calibration() {
-            None => None,
-            Some(calibration) => Some(calibration.fit(&sample)?.apply(posteriors)?),
-        };
+        let calibrated = self.calibrated(posteriors, Some(weights))?;
         let sample =
             Sample::new(calibrated.as_ref().unwrap_or(posteriors), self.labels)?.with_weights(Some(weights))?;
         let Some(design) = &self.design else {
@@ -169,13 +160,8 @@ impl<'a> Reestimate<'a> {
 
     /// Calibrated posteriors, where the recipe has a calibration.
     fn calibrated(&self, posteriors: &Posteriors, weights: Option<&[f64]>) -> Result<Option<Posteriors>, Error> {
-        let sample = Sample::new(posteriors, self.labels)?.with_weights(weights)?;
-        match self.recipe.calibration() {
-            None => Ok(None),
-            Some(calibration) => {
-                Tally::of(&sample)?;
-                Ok(Some(calibration.fit(&sample)?.apply(posteriors)?))
-            }
-        }
+        let terms: Vec<&[f64]> = self.design.iter().flat_map(|design| design.columns()).map(Vec::as_slice).collect();
+        let calibrated = self.recipe.calibrated(posteriors, self.labels, weights, &terms)?;
+        Ok(calibrated.map(|(_, posteriors)| posteriors))
     }
 }

@@ -5,7 +5,7 @@ use super::findings::{Parts, fits_matrices};
 use super::intervals::Intervals;
 use super::recipe::{Chosen, EstimateSettings, Recipe};
 use super::{About, Findings, GroupSums};
-use crate::calibrate::Calibrated;
+use crate::calibrate::{Calibrated, CalibratedByColumns, ColumnCalibration};
 use crate::covariates::{ColumnSummary, Grouping, TermEncoder};
 use crate::diagnose::{Identifiability, identifiability};
 use crate::error::Error;
@@ -42,7 +42,7 @@ impl EstimateSettings {
     }
 
     /// [`run_streamed`](Self::run_streamed) with a mechanism that depends on columns. `given` are the same rows as `rows`, with
-    /// the terms of the columns in [`Block::given`]; the calibration, which has no use for them, walks over `rows`.
+    /// the terms of the columns in [`Block::given`]; the calibration over all rows, which has no use for them, walks over `rows`.
     pub fn run_streamed_given<R: Rows, G: Rows>(
         &self,
         rows: &R,
@@ -66,8 +66,12 @@ impl EstimateSettings {
             None => None,
         };
         let (fitted, identifiability) = match &bcts {
-            Some(bcts) => estimated(&Calibrated { rows: given, bcts }, &Calibrated { rows, bcts }, terms)?,
-            None => estimated(given, rows, terms)?,
+            Some(bcts) => {
+                let given = Calibrated { rows: given, bcts };
+                let calibration = ColumnCalibration::fit(&given, terms)?;
+                estimated(&CalibratedByColumns { rows: &given, calibration: &calibration }, terms)?
+            }
+            None => estimated(given, terms)?,
         };
         let zero =
             LabelledWeights { mechanism: fitted.mechanism.clone(), sum: 0.0, squares: 0.0, rows: vec![0; terms] };
@@ -112,9 +116,14 @@ impl Findings {
             None => self.phi.iter().map(|phi| (1.0 - phi) / phi).collect(),
         };
         let zero = GroupSums::new(odds, by.column, by.groups.names.len());
-        let sums = match &self.calibration {
-            Some(bcts) => Calibrated { rows, bcts }.scan(&zero)?,
-            None => rows.scan(&zero)?,
+        let sums = match (&self.calibration, &self.mechanism) {
+            (None, _) => rows.scan(&zero)?,
+            (Some(bcts), None) => Calibrated { rows, bcts }.scan(&zero)?,
+            (Some(bcts), Some(mechanism)) => {
+                let rows = Calibrated { rows, bcts };
+                let calibration = ColumnCalibration::fit(&rows, mechanism.terms.len())?;
+                CalibratedByColumns { rows: &rows, calibration: &calibration }.scan(&zero)?
+            }
         };
         let (about, groups) = sums.findings(by.groups);
         (self.by, self.groups) = (Some(about), Some(groups));
@@ -122,12 +131,8 @@ impl Findings {
     }
 }
 
-fn estimated<G: Rows, R: Rows>(
-    given: &G,
-    rows: &R,
-    terms: usize,
-) -> Result<(MechanismEstimate, Option<Identifiability>), Error> {
-    let fitted = ClassAndColumns::default().estimate(given, terms)?;
+fn estimated<R: Rows>(rows: &R, terms: usize) -> Result<(MechanismEstimate, Option<Identifiability>), Error> {
+    let fitted = ClassAndColumns::default().estimate(rows, terms)?;
     let matrices = fits_matrices(rows.n_classes());
     let identified = if matrices { Some(identifiability(rows, &fitted.estimate)?) } else { None };
     Ok((fitted, identified))

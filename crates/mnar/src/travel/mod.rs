@@ -38,7 +38,7 @@ pub use census::Census;
 pub use partitions::Partitions;
 
 use crate::analysis::{GroupSums, LabelledWeights};
-use crate::calibrate::{CalibrationSums, Through};
+use crate::calibrate::{CalibrationSums, ColumnSums, Through, ThroughColumns};
 use crate::error::Error;
 use crate::mechanism::{SecondOrder, Selection};
 use crate::mixture::LogMixture;
@@ -130,6 +130,8 @@ kinds! {
     b'G' Groups(GroupSums),
     b'F' FoldScores(FoldScores),
     b'K' Calibrated(Box<Through<Walk>>),
+    b'D' ColumnCalibration(ColumnSums),
+    b'L' CalibratedByColumns(Box<ThroughColumns<Walk>>),
     b'2' Both(Box<(Walk, Walk)>),
 }
 
@@ -203,10 +205,11 @@ impl Walk {
     /// Which rows the pass looks at.
     pub fn rows(&self) -> WalkRows {
         match &self.0 {
-            Kind::Calibration(_) => WalkRows::Labelled,
+            Kind::Calibration(_) | Kind::ColumnCalibration(_) => WalkRows::Labelled,
             Kind::LogMixture(_) | Kind::MostProbable(_) => WalkRows::Unlabelled,
             Kind::SecondMoments(sums) if !sums.with_unlabelled() => WalkRows::Labelled,
             Kind::Calibrated(through) => through.sums.rows(),
+            Kind::CalibratedByColumns(through) => through.sums.rows(),
             Kind::Both(both) if both.0.rows() == both.1.rows() => both.0.rows(),
             _ => WalkRows::All,
         }
