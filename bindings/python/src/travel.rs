@@ -6,11 +6,12 @@ use crate::errors::{Kind, exception, of_statistics};
 use crate::mechanism::{json, settings};
 use mnar::analysis::{About, EstimateSettings, StreamedColumns, StreamedGroups, TestSettings};
 use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
+use mnar::evaluate::{EvaluateSettings, StreamedModel};
 use mnar::posteriors::{check_rows, softmax_rows};
 use mnar::rows::{Block, Sums};
 use mnar::travel::{Census, Partitions, Walk, WalkRows};
 use mnar::{Class, Covariates, PosteriorKind, Rows};
-use mnar_report::{estimate_text, test_text};
+use mnar_report::{estimate_text, evaluate_text, test_text};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -55,6 +56,8 @@ struct Reader {
     groups: Option<Grouping>,
     /// The same for the folds.
     folds: Option<Grouping>,
+    /// How many buckets rows fall into at random, and the seed: the number of a row's bucket comes last.
+    buckets: Option<(u32, u64)>,
 }
 
 impl Reader {
@@ -82,6 +85,27 @@ impl Reader {
     fn terms(&self) -> usize {
         self.terms.as_ref().map_or(0, TermEncoder::n_terms)
     }
+
+    /// The buckets of rows, from their place in the partition and their probabilities. Not from the number of the partition: the
+    /// same partitions in another order give the same bits.
+    fn buckets(&self, numbers: &[Vec<f64>], first_row: usize) -> Option<Vec<f64>> {
+        let (count, seed) = self.buckets?;
+        let of_row = |i: usize| {
+            let columns = numbers
+                .iter()
+                .fold(mixed(seed ^ (first_row + i) as u64), |hash, column| mixed(hash ^ column[i].to_bits()));
+            (columns % u64::from(count.max(1))) as f64
+        };
+        Some((0..numbers.first().map_or(0, Vec::len)).map(of_row).collect())
+    }
+}
+
+/// The finaliser of SplitMix64: every bit of the result depends on all bits.
+fn mixed(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
 }
 
 /// Copies the probabilities, checks them, and returns what was done to rows slightly off the simplex.
@@ -232,7 +256,8 @@ impl Accumulator {
         given: &[Column<'_>],
     ) -> Result<(), mnar::Error> {
         let (numbers, _) = probabilities(columns, self.reader.logits, self.rows)?;
-        let given = self.reader.given(given, labels.len())?;
+        let mut given = self.reader.given(given, labels.len())?;
+        given.extend(self.reader.buckets(&numbers, self.rows));
         self.rows += labels.len();
         let mut sums = self.zero.clone();
         sums.add(&Block {
@@ -313,7 +338,7 @@ impl Everywhere {
     /// The estimate as JSON and as text.
     fn estimate(&self, py: Python<'_>, options: &str) -> PyResult<(String, String)> {
         let settings: EstimateSettings = settings(py, options)?;
-        self.pass(py, |rows| {
+        self.pass(py, &self.reader, |rows| {
             let plain = self.estimated(&settings, rows)?;
             let found = match &self.reader.groups {
                 Some(groups) => {
@@ -327,6 +352,21 @@ impl Everywhere {
         .and_then(|(found, text)| Ok((json(py, &found)?, text)))
     }
 
+    /// The evaluation of the model behind the probabilities, as JSON and as text.
+    fn evaluate(&self, py: Python<'_>, options: &str, name: &str) -> PyResult<(String, String)> {
+        let settings: EvaluateSettings = settings(py, options)?;
+        let estimate = settings.mechanism(self.kind).map_err(|error| of_statistics(py, &error))?;
+        let reader = Reader { buckets: Some((BUCKETS, settings.estimate.seed)), ..self.reader.clone() };
+        self.pass(py, &reader, |rows| {
+            let found = self.estimated(&estimate, rows)?;
+            let groups = self.reader.groups.as_ref().map(|groups| (groups, self.reader.terms()));
+            let last = self.reader.terms() + usize::from(groups.is_some()) + usize::from(self.reader.folds.is_some());
+            let model = StreamedModel { name, groups, buckets: (last, BUCKETS as usize) };
+            settings.run_streamed(found, rows, model)
+        })
+        .and_then(|found| Ok((json(py, &found)?, evaluate_text(&found))))
+    }
+
     /// The test as JSON and as text.
     fn test(&self, py: Python<'_>, options: &str) -> PyResult<(String, String)> {
         let settings: TestSettings = settings(py, options)?;
@@ -334,7 +374,7 @@ impl Everywhere {
             let before = self.reader.terms() + usize::from(self.reader.groups.is_some());
             (before, folds.names.len())
         });
-        self.pass(py, |rows| {
+        self.pass(py, &self.reader, |rows| {
             let found = settings.run_streamed(rows, self.about.clone(), folds)?;
             let text = test_text(&found, &settings, false);
             Ok((found, text))
@@ -342,6 +382,9 @@ impl Everywhere {
         .and_then(|(found, text)| Ok((json(py, &found)?, text)))
     }
 }
+
+/// Buckets of the jackknife: with 50, the 95% quantile of Student's t is 2.01 in place of 1.96.
+const BUCKETS: u32 = 50;
 
 impl Everywhere {
     fn estimated<R: Rows>(
@@ -366,13 +409,14 @@ impl Everywhere {
     fn pass<T>(
         &self,
         py: Python<'_>,
+        reader: &Reader,
         work: impl FnOnce(
             &Partitions<Box<dyn Fn(&[u8]) -> Result<Vec<Vec<u8>>, mnar::Error> + Sync + '_>>,
         ) -> Result<T, mnar::Error>,
     ) -> PyResult<T> {
         self.check(py)?;
         let raised = Raised::default();
-        let reader = self.reader(py)?;
+        let reader = json(py, reader)?;
         let walk = |job: &[u8]| {
             let parts = Python::attach(|py| {
                 let parts = self.walk.bind(py).call1((PyBytes::new(py, job), reader.as_str()));

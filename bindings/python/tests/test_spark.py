@@ -118,6 +118,19 @@ def test_the_test_is_that_of_one_machine(frame, files):
     assert several.statistic == pytest.approx(one.statistic, rel=1e-10) and several.df == one.df
 
 
+def test_the_evaluation_is_that_of_one_machine(frame, files):
+    from mnar.spark import evaluate
+
+    proba, y = arrays(files[1])
+    site = {"site": files[1]["site"].to_numpy(zero_copy_only=False)}
+    one = mnar.evaluate(proba, y, by=site, replicates=0)
+    several = evaluate(frame, "p_", "y", by="site")
+    for metric in several.metrics:
+        other = one.get(metric["name"], metric["class"], group=metric["group"], population=metric["population"])
+        assert metric["corrected"] == pytest.approx(other["corrected"], abs=1e-9)
+    assert several.get("accuracy")["ci95"] is not None
+
+
 def test_bad_partitions_are_named(spark, frame, rows):
     from pyspark.sql import functions as F
 

@@ -12,7 +12,7 @@ pa = pytest.importorskip("pyarrow")
 
 from mnar import _batches  # noqa: E402
 from mnar._walks import Rows, Source  # noqa: E402
-from mnar.arrow import LabelMechanism, mcar_test  # noqa: E402
+from mnar.arrow import LabelMechanism, evaluate, mcar_test  # noqa: E402
 
 
 def table(n=6000, seed=0, phi=(0.1, 0.2, 0.5)):
@@ -160,6 +160,26 @@ def blind(seed):
     return rows.set_column(rows.schema.get_field_index("y"), "y", y)
 
 
+@pytest.mark.parametrize("given", [None, "site"])
+def test_the_evaluation_is_that_of_one_machine(given):
+    rows = table()
+    proba, y = arrays(rows)
+    site = {"site": rows["site"].to_numpy(zero_copy_only=False)}
+    one = mnar.evaluate(proba, y, given=site if given else None, by=site, replicates=0)
+    walked = evaluate(rows, "p_", "y", given=given, by="site")
+    assert {"accuracy", "recall", "precision", "log_loss", "brier"} <= {metric["name"] for metric in walked.metrics}
+    for metric in walked.metrics:
+        other = one.get(metric["name"], metric["class"], group=metric["group"], population=metric["population"])
+        assert metric["corrected"] == pytest.approx(other["corrected"], abs=1e-9)
+    low, high = walked.get("accuracy")["ci95"]
+    assert low < walked.get("accuracy")["corrected"] < high and high - low < 0.1
+    assert "jackknife" in walked.summary()
+    known = evaluate(rows, "p_", "y", phi=[0.1, 0.2, 0.5], replicates=0)
+    assert known.get("accuracy")["ci95"] is None
+    with pytest.raises(mnar.SettingsError, match="labelled posteriors"):
+        evaluate(rows, "p_", "y", posterior="population")
+
+
 def test_any_source_that_can_be_opened_again(tmp_path):
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
@@ -212,7 +232,7 @@ def test_lists_numbers_and_named_classes():
         (lambda rows: rows.set_column(0, "p_a", pa.array(["high"] * rows.num_rows)), "`p_a` is of type string"),
         (lambda rows: rows.set_column(0, "p_a", pa.array(np.full(rows.num_rows, 1.5))), "row 1"),
         (lambda rows: rows.set_column(3, "y", pa.nulls(rows.num_rows, pa.string())), "none of the 6000 rows has a label"),
-        (lambda rows: rows.set_column(3, "y", pa.array(["a"] * rows.num_rows)), "no label|has a label"),
+        (lambda rows: rows.set_column(3, "y", pa.array(["a"] * rows.num_rows)), "all 6000 rows have a label"),
         (lambda rows: rows.set_column(3, "y", pa.array(["d", *rows["y"].to_pylist()[1:]])), "label 'd' is not among"),
         (lambda rows: rows.set_column(3, "y", pa.array(["", *rows["y"].to_pylist()[1:]])), "empty texts"),
         (lambda rows: rows.set_column(3, "y", pa.array(np.full(rows.num_rows, 0.5))), "fraction"),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _batches, _inputs, _native
 from ._errors import InputError, SettingsError
+from ._evaluate import Evaluation
 from ._informative import McarTestResult, _result
 from ._mechanism import LabelMechanism
 
@@ -240,3 +241,32 @@ def mcar_test(rows: Rows, *, method: str, level: float, power: float | None, see
     }
     text, words = rows.everywhere.test(json.dumps(options))
     return _result(text, words, stacklevel=5)
+
+
+def evaluate(
+    rows: Rows,
+    *,
+    given: list[str] | str,
+    by: str | None,
+    phi: Any,
+    augmented: bool,
+    replicates: int | None,
+    name: str,
+    seed: int,
+) -> Evaluation:
+    """The metrics that are functions of sums, in one pass after those of the mechanism."""
+    options = {
+        "augmented": bool(augmented),
+        "estimate": {
+            "method": "auto" if phi is None else "known",
+            "phi": None if phi is None else [_inputs.number(value, "phi") for value in phi],
+            "given": given,
+            "by": by,
+            "replicates": None if replicates is None else _inputs.count(replicates, "replicates"),
+            "seed": _inputs.count(seed, "seed"),
+        },
+    }
+    text, words = rows.everywhere.evaluate(json.dumps(options), str(name))
+    found = {"version": _native.__version__, **json.loads(text)}
+    _inputs.warn(found["cautions"] + found["warnings"], stacklevel=4)
+    return Evaluation(found["metrics"], found["differences"], found["cautions"], found, words)

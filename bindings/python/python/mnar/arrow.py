@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 
 from . import _batches
 from ._errors import InputError
+from ._evaluate import Evaluation
 from ._informative import McarTestResult
 from ._walks import Rows, Source, WalkedMechanism, given_of
+from ._walks import evaluate as _evaluate
 from ._walks import mcar_test as _mcar_test
 
-__all__ = ["LabelMechanism", "mcar_test"]
+__all__ = ["LabelMechanism", "evaluate", "mcar_test"]
 
 #: Rows of a batch, where that can be chosen.
 _BATCH = 65_536
@@ -42,7 +44,8 @@ class ArrowRows(Source):
         self.schema = self._schema(source)
 
     def _schema(self, source: Any) -> pa.Schema:
-        schema = getattr(source, "schema", None)
+        # Asking a lazy frame for its schema may be expensive, and says nothing about Arrow.
+        schema = None if hasattr(source, "collect_schema") else getattr(source, "schema", None)
         if isinstance(schema, pa.Schema):
             return schema
         for batch in self.open(None):
@@ -188,3 +191,33 @@ def mcar_test(
     """Test whether labels are missing completely at random (MCAR): `mnar.spark.mcar_test` on rows that are read in batches."""
     rows = Rows(ArrowRows(source), proba, y, fold=fold, classes=classes, posterior=posterior, logits=logits)
     return _mcar_test(rows, method=method, level=level, power=power, seed=seed)
+
+
+def evaluate(
+    source: Any,
+    proba: str | Sequence[str],
+    y: str,
+    *,
+    classes: Any = None,
+    given: Sequence[str] | str | None = None,
+    products: Sequence[str] | str | None = None,
+    by: str | None = None,
+    phi: Any = None,
+    posterior: str = "labelled",
+    augmented: bool = True,
+    replicates: int | None = None,
+    name: str = "model",
+    seed: int = 0,
+) -> Evaluation:
+    """How good a model really is: `mnar.spark.evaluate` on rows that are read in batches."""
+    rows = Rows(ArrowRows(source), proba, y, classes=classes, given=given, products=products, by=by, posterior=posterior)
+    return _evaluate(
+        rows,
+        given=given_of(given, products),
+        by=by,
+        phi=phi,
+        augmented=augmented,
+        replicates=replicates,
+        name=name,
+        seed=seed,
+    )

@@ -25,12 +25,14 @@ except ImportError as error:  # pragma: no cover
 import pyarrow as _pa
 from sklearn.utils.validation import check_is_fitted
 
+from .._evaluate import Evaluation
 from .._informative import McarTestResult
 from .._walks import Rows, WalkedMechanism, given_of
+from .._walks import evaluate as _evaluate
 from .._walks import mcar_test as _mcar_test
 from ._rows import SparkRows, with_columns
 
-__all__ = ["LabelMechanism", "mcar_test"]
+__all__ = ["LabelMechanism", "evaluate", "mcar_test"]
 
 
 class LabelMechanism(WalkedMechanism):
@@ -140,3 +142,39 @@ def mcar_test(
     """
     rows = Rows(SparkRows(df), proba, y, fold=fold, classes=classes, posterior=posterior, logits=logits)
     return _mcar_test(rows, method=method, level=level, power=power, seed=seed)
+
+
+def evaluate(
+    df: Any,
+    proba: str | Sequence[str],
+    y: str,
+    *,
+    classes: Any = None,
+    given: Sequence[str] | str | None = None,
+    products: Sequence[str] | str | None = None,
+    by: str | None = None,
+    phi: Any = None,
+    posterior: str = "labelled",
+    augmented: bool = True,
+    replicates: int | None = None,
+    name: str = "model",
+    seed: int = 0,
+) -> Evaluation:
+    """Accuracy, recall, precision, log-loss and more of a model in the whole population, from informative labels.
+
+    The numbers are those of `mnar.evaluate`, for the metrics that are functions of sums; AUC, average precision, the calibration
+    slope and curves need the rows in order and are left out, and there is one model at a time. Intervals come from a jackknife
+    over 50 random buckets of rows, in the same pass (``replicates=0`` leaves them out): they include the error of the mechanism,
+    and take the classifier and its calibration as given. Needs labelled posteriors, or `phi`.
+    """
+    rows = Rows(SparkRows(df), proba, y, classes=classes, given=given, products=products, by=by, posterior=posterior)
+    return _evaluate(
+        rows,
+        given=given_of(given, products),
+        by=by,
+        phi=phi,
+        augmented=augmented,
+        replicates=replicates,
+        name=name,
+        seed=seed,
+    )
