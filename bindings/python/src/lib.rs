@@ -8,6 +8,7 @@ mod interrupt;
 mod mechanism;
 mod run;
 mod tables;
+mod travel;
 
 use pyo3::prelude::*;
 
@@ -29,6 +30,8 @@ mod _native {
     use crate::mechanism::{estimate, page, reweigh, risk_weights, test};
     #[pymodule_export]
     use crate::run::{command_line, fit, fit_options, predict};
+    #[pymodule_export]
+    use crate::travel::{Accumulator, Everywhere, RowCensus, phi_of_rows};
 
     use pyo3::prelude::*;
 

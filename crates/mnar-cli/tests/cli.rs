@@ -292,6 +292,13 @@ fn a_streamed_parquet_file_gives_the_same_estimate() {
         ["estimate", path.to_str().unwrap(), "--label", "y", "--interval", "information", "--format", "json"];
     let loaded = json(&arguments);
     let streamed = json(&[&arguments[..], &["--stream"]].concat());
+    let test = ["test", path.to_str().unwrap(), "--label", "y", "--permutations", "1", "--format", "json"];
+    let (in_memory, walked) = (json(&test), json(&[&test[..], &["--stream"]].concat()));
+    for (here, there) in [("statistic", "statistic"), ("p_value_chi_square", "p_value")] {
+        let (a, b) = (in_memory[here].as_f64().unwrap(), walked[there].as_f64().unwrap());
+        assert!((a - b).abs() <= 1e-9 * a.abs(), "{here}: {a} {b}");
+    }
+    refused(&[&test[..], &["--stream", "--fold", "fold"]].concat(), &["--fold"]);
     for k in 0..2 {
         for key in ["phi", "phi_se", "prevalence"] {
             let (a, b) = (loaded[key][k].as_f64().unwrap(), streamed[key][k].as_f64().unwrap());

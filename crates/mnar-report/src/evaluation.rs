@@ -2,6 +2,7 @@
 
 use crate::labelling::DOUBTFUL;
 use crate::table::{TextTable, interval, number, printable};
+use mnar::analysis::IntervalKind;
 use mnar::evaluate::{Evaluation, Metric, MetricName, Population};
 
 /// Up to so many classes all metrics of each class are shown; with more, the most important ones. JSON has all of them.
@@ -168,6 +169,9 @@ fn about(found: &Evaluation) -> String {
     };
     let intervals = match found.interval.replicates {
         0 => "none".to_owned(),
+        n if found.interval.kind == IntervalKind::Jackknife => {
+            format!("jackknife of rows and mechanism, {n} buckets of rows")
+        }
         n => format!("bootstrap of rows and mechanism, {n} replicates"),
     };
     format!(

@@ -249,6 +249,13 @@ pub(crate) struct Through<S> {
     pub(crate) sums: S,
 }
 
+impl<S> Through<S> {
+    /// The same sums of rows that are calibrated first.
+    pub(crate) fn new(bcts: &Bcts, sums: S) -> Self {
+        Self { a: bcts.inverse_temperature, b: bcts.biases.as_slice().into(), sums }
+    }
+}
+
 type ThroughWalk = Through<Walk>;
 bytes!(ThroughWalk { a, b, sums });
 
@@ -309,8 +316,7 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
-        let (a, b) = (self.bcts.inverse_temperature, self.bcts.biases.as_slice().into());
-        Ok(self.rows.scan(&Through { a, b, sums: zero.clone() })?.sums)
+        Ok(self.rows.scan(&Through::new(self.bcts, zero.clone()))?.sums)
     }
 }
 

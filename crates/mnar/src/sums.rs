@@ -23,7 +23,7 @@ pub struct Tally {
 bytes!(Tally { counts, n_unlabelled, labelled_mass, unlabelled_mass });
 
 impl Tally {
-    fn zero(k: usize) -> Self {
+    pub(crate) fn zero(k: usize) -> Self {
         Self { counts: vec![0.0; k], n_unlabelled: 0.0, labelled_mass: vec![0.0; k], unlabelled_mass: vec![0.0; k] }
     }
 
@@ -191,16 +191,12 @@ impl SecondMoments {
     }
 
     pub(crate) fn of<R: Rows>(rows: &R, factor: Vec<f64>, with_unlabelled: bool) -> Result<Self, Error> {
-        let k = rows.n_classes();
+        rows.scan(&Self::zero(rows.n_classes(), factor, with_unlabelled))
+    }
+
+    pub(crate) fn zero(k: usize, factor: Vec<f64>, with_unlabelled: bool) -> Self {
         let zero = vec![0.0; k * k];
-        rows.scan(&Self {
-            k,
-            with_unlabelled,
-            confusion: zero.clone(),
-            labelled: zero.clone(),
-            factor,
-            unlabelled: zero,
-        })
+        Self { k, with_unlabelled, confusion: zero.clone(), labelled: zero.clone(), factor, unlabelled: zero }
     }
 
     pub(crate) fn confusion(&self) -> DMatrix<f64> {

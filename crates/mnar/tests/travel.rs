@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mnar::analysis::{About, EstimateSettings, Findings, Given, StreamedColumns, StreamedGroups, TestSettings};
+use mnar::analysis::{
+    About, EstimateSettings, Evidence, Findings, Given, StreamedColumns, StreamedGroups, TestSettings,
+};
 use mnar::covariates::{ColumnSummary, Covariate, RowCounts};
 use mnar::crossfit::FoldPlan;
+use mnar::evaluate::{EvaluateSettings, Metric, Model, Scores, StreamedModel};
 use mnar::posteriors::Renormalised;
 use mnar::rows::{Block, Sums};
 use mnar::test::PermutationTest;
@@ -185,7 +188,7 @@ fn columns_and_groups_are_those_of_one_place() {
         found.by_streamed_groups(&rows, by).unwrap()
     };
     let several = run(0);
-    let evidence = mnar::analysis::Evidence::predictions(&posteriors, &labels).with_covariates(&covariates).unwrap();
+    let evidence = Evidence::predictions(&posteriors, &labels).with_covariates(&covariates).unwrap();
     let in_memory = EstimateSettings {
         by: Some("age".into()),
         interval: mnar::analysis::IntervalMethod::Information,
@@ -221,6 +224,66 @@ fn the_test_is_that_of_one_place() {
     assert_eq!((one.df, &one.condition), (several.df, &several.condition));
     assert!(several.p_value < 1e-12);
     assert_eq!(several, run(3));
+}
+
+/// Metrics are those of rows in memory; intervals, which rest on a jackknife here and on a bootstrap there, are about as wide.
+#[test]
+fn an_evaluation_is_that_of_one_place() {
+    let table = table();
+    let (posteriors, labels) = table.nouns();
+    let covariates = mnar::Covariates::new(table.covariates()).unwrap();
+    let census = table.census(0..N);
+    let encoder = ColumnSummary::encoder(&census.columns[..1], Vec::new()).unwrap();
+    let bucket: Vec<f64> = (0..N).map(|i| (50.0 * uniform(i, 77)).floor()).collect();
+    let grouping = census.columns[0].grouping().unwrap();
+    let group = grouping.of(&table.covariates()[0]).unwrap();
+    for by_columns in [false, true] {
+        let site = if by_columns { Given::Columns(vec!["site".into()]) } else { Given::None };
+        let estimate = EstimateSettings { given: site, by: Some("site".into()), ..Default::default() };
+        let settings = EvaluateSettings { estimate, ..Default::default() };
+        let evidence = Evidence::predictions(&posteriors, &labels).with_covariates(&covariates).unwrap();
+        let model = Model { name: "p".into(), scores: Scores::Probabilities(&posteriors) };
+        let one = settings.run(&evidence, &[model], &()).unwrap();
+
+        let mut given = if by_columns { encoder.terms(&covariates).unwrap() } else { Vec::new() };
+        let terms = given.len();
+        given.extend([group.clone(), bucket.clone()]);
+        let run = |turn: usize| {
+            let rows = table.partitions(&given, turn);
+            let estimate = settings.mechanism(PosteriorKind::Labelled).unwrap();
+            let about = About::from(&labels);
+            let columns = StreamedColumns { columns: &census.columns[..1], encoder: &encoder };
+            let found = match by_columns {
+                true => estimate.run_streamed_given(&rows, &rows, columns, about).unwrap(),
+                false => estimate.run_streamed(&rows, about).unwrap(),
+            };
+            let groups = Some((&grouping, terms));
+            let model = StreamedModel { name: "p", groups, buckets: (terms + 1, 50) };
+            settings.run_streamed(found, &rows, model).unwrap()
+        };
+        let several = run(0);
+        let mut ratios = Vec::new();
+        for metric in &several.metrics {
+            let same = |other: &&Metric| {
+                (other.name, &other.class, &other.group, other.population)
+                    == (metric.name, &metric.class, &metric.group, metric.population)
+            };
+            let other = one.metrics.iter().find(same).unwrap();
+            let (ours, theirs) = (metric.corrected.unwrap(), other.corrected.unwrap());
+            assert!((ours - theirs).abs() < 1e-9, "{metric:?} {other:?}");
+            assert!((metric.naive.unwrap() - other.naive.unwrap()).abs() < 1e-9);
+            let width = |ci95: Option<(f64, f64)>| ci95.map(|(low, high)| high - low);
+            if let (Some(ours), Some(theirs), None) = (width(metric.ci95), width(other.ci95), &metric.group) {
+                ratios.push(ours / theirs);
+            }
+        }
+        assert_eq!(several.confusion.len(), one.confusion.len());
+        ratios.sort_by(f64::total_cmp);
+        let (low, median, high) = (ratios[ratios.len() / 10], ratios[ratios.len() / 2], ratios[ratios.len() * 9 / 10]);
+        assert!(low > 0.5 && (0.75..1.25).contains(&median) && high < 1.6, "{low} {median} {high}");
+        let bits = |found: &mnar::evaluate::Evaluation| serde_json::to_string(found).unwrap();
+        assert_eq!(bits(&several), bits(&run(2)));
+    }
 }
 
 #[test]

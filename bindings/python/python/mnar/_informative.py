@@ -120,8 +120,12 @@ def mcar_test(
     }
     table = (array, labels.codes, labels.names, held_out, columns, None)
     text, words = _native.test(table, str(posterior), json.dumps(options))
+    return _result(text, words)
+
+
+def _result(text: str, words: str, stacklevel: int = 4) -> McarTestResult:
     found = {"version": _native.__version__, **json.loads(text)}
-    _inputs.warn(found["warnings"])
+    _inputs.warn(found["warnings"], stacklevel)
     return McarTestResult(
         statistic=found["statistic"],
         pvalue=found["p_value"],

@@ -173,11 +173,14 @@ class LabelMechanism(BaseEstimator):
         options = self._options()
         table = (array, labels.codes, labels.names, folds, columns or [], audited)
         found, text, self._seconds, self.row_phi_ = _native.estimate(table, str(self.posterior), options)
+        self._rows = (table, str(self.posterior), options)
+        return self._take(found, text, labels.classes)
+
+    def _take(self, found: str, text: str, classes: NDArray[Any]) -> LabelMechanism:
         self.found_: dict[str, Any] = {"version": _native.__version__, **json.loads(found)}
         self._text = text
-        self._rows = (table, str(self.posterior), options)
-        self.classes_ = labels.classes
-        self.n_features_in_ = array.shape[1]
+        self.classes_ = classes
+        self.n_features_in_ = len(classes)
         self.phi_ = _numbers(self.found_["phi"])
         self.phi_se_ = _numbers(self.found_["phi_se"])
         self.phi_interval_ = _numbers(self.found_["phi_ci95"])
@@ -232,8 +235,10 @@ class LabelMechanism(BaseEstimator):
         array = _inputs.probabilities(proba, self.classes_, self.logits)
         if array.shape[1] != len(self.classes_):
             raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
+        return self._reweigh(array, self._of_rows(len(array)), unlabelled)
+
+    def _reweigh(self, array: NDArray[Any], row_phi: NDArray[np.float64] | None, unlabelled: bool) -> NDArray[np.float64]:
         calibration = self.found_["calibration"]
-        row_phi = self._of_rows(len(array))
 
         def reweigh(phi: list[float], unlabelled: bool) -> NDArray[np.float64]:
             return _native.reweigh(

@@ -322,6 +322,11 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     pub(crate) level: f64,
 
+    /// Walk over a Parquet file in flat memory instead of loading it: the permutation test against its chi-square limit, without
+    /// folds and without the verdict on columns
+    #[arg(long, conflicts_with_all = ["features", "fold", "audit"])]
+    pub(crate) stream: bool,
+
     /// Permutations of the permutation test
     #[arg(long, value_name = "N", default_value_t = 9999)]
     pub(crate) permutations: usize,

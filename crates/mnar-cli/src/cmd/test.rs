@@ -2,12 +2,14 @@
 
 use crate::Outcome;
 use crate::args::{Format, TestArgs};
-use crate::input::{Input, Loading};
+use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::terminal::Terminal;
 use anyhow::{Result, bail};
-use mnar::analysis::TestMethod;
+use mnar::Rows as _;
+use mnar::analysis::{About, TestFindings, TestMethod, TestSettings};
+use mnar_data::ParquetPredictions;
 use mnar_report::test_text;
 use mnar_run::TableClassifier;
 
@@ -23,8 +25,10 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
         _ => {}
     }
     args.table.hold()?;
-    let Input::Table(table) = Input::read(&args.table, None, Loading::Load)? else {
-        bail!("the test needs the table in memory");
+    let loading = if args.stream { Loading::Stream } else { Loading::Load };
+    let table = match Input::read(&args.table, None, loading)? {
+        Input::Table(table) => table,
+        Input::Stream(table) => return streamed(&args, &settings, &table),
     };
     if table.positive_unlabelled().is_some() {
         bail!(
@@ -45,9 +49,27 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
         }
         found => found?,
     };
+    print(&args, &settings, &found)
+}
+
+fn streamed(args: &TestArgs, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
+    let terminal = Terminal::new(args.table.quiet, Stop::on_signals()?.flag());
+    say(table.notes(), &terminal);
+    let about = About {
+        classes: table.names().to_vec(),
+        n: table.rows(),
+        n_labelled: table.n_labelled(),
+        labelled_per_class: table.counts().to_vec(),
+    };
+    let found = settings.run_streamed(table, about, None)?;
+    terminal.clear();
+    print(args, settings, &found)
+}
+
+fn print(args: &TestArgs, settings: &TestSettings, found: &TestFindings) -> Result<Outcome> {
     match args.table.format {
-        Format::Json => output::print_json(&Versioned::new(&found))?,
-        Format::Text => output::print(&test_text(&found, &settings, args.table.features.is_some()))?,
+        Format::Json => output::print_json(&Versioned::new(found))?,
+        Format::Text => output::print(&test_text(found, settings, args.table.features.is_some()))?,
     }
     Ok(if found.decision.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
 }

@@ -53,6 +53,8 @@ pub enum IntervalKind {
     Profile,
     /// The observed information, taking the classifier as evidence.
     Information,
+    /// A jackknife over random buckets of rows, taking the classifier and its calibration as evidence.
+    Jackknife,
     /// The count of the labels, with class shares that are known.
     Count,
     /// No label is missing, so nothing was estimated.
@@ -67,6 +69,7 @@ impl IntervalKind {
             Self::Bootstrap => "bootstrap",
             Self::Profile => "profile likelihood",
             Self::Information => "information",
+            Self::Jackknife => "jackknife",
             Self::Count => "binomial",
             Self::None => "none",
         }

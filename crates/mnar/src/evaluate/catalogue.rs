@@ -3,7 +3,7 @@
 use super::decisions::{Confusion, Decided, mean_defined};
 use super::expected::{Counted, ExpectedLabels};
 use super::intervals::{Scale, Support};
-use super::probabilities::{MOST_SLOPE_CLASSES, Prepared};
+use super::probabilities::{Losses, MOST_SLOPE_CLASSES, Prepared};
 use super::ranking::Order;
 use super::{Model, Scores};
 use crate::error::Error;
@@ -95,6 +95,32 @@ pub(super) struct Key {
     pub(super) class: Option<usize>,
 }
 
+impl Key {
+    /// The metrics that follow from sums over rows, in which the order of the rows does not matter.
+    pub(super) fn of_streams(classes: usize) -> Vec<Self> {
+        use MetricName as M;
+        let overall = [M::Accuracy, M::BalancedAccuracy, M::F1, M::LogLoss, M::Brier, M::CalibrationError];
+        let per_class = [M::Prevalence, M::Recall, M::Specificity, M::Precision, M::Npv, M::F1];
+        let of_class = (0..classes).flat_map(|class| per_class.map(|name| Self { name, class: Some(class) }));
+        overall.into_iter().map(|name| Self { name, class: None }).chain(of_class).collect()
+    }
+
+    /// The value of a metric that is a function of sums; NaN for others.
+    pub(super) fn of_sums(&self, confusion: &Confusion, losses: Option<&Losses>) -> f64 {
+        let of = |read: fn(&Losses) -> f64| losses.map_or(f64::NAN, read);
+        match (self.name, self.class) {
+            (MetricName::Accuracy, _) => confusion.accuracy(),
+            (MetricName::BalancedAccuracy, _) => confusion.mean(Decided::Recall),
+            (MetricName::F1, None) => confusion.mean(Decided::F1),
+            (MetricName::LogLoss, _) => of(|losses| losses.log_loss),
+            (MetricName::Brier, _) => of(|losses| losses.brier),
+            (MetricName::CalibrationError, _) => of(|losses| losses.calibration_error),
+            (name, Some(class)) => name.decided().map_or(f64::NAN, |decided| confusion.value(decided, class)),
+            (_, None) => f64::NAN,
+        }
+    }
+}
+
 /// A model, prepared for many passes.
 pub(super) struct Prepped<'a> {
     pub(super) name: &'a str,
@@ -176,21 +202,13 @@ impl<'a> Prepped<'a> {
             }
             _ => vec![f64::NAN],
         };
-        let of = |read: fn(&super::probabilities::Losses) -> f64| losses.as_ref().map_or(f64::NAN, read);
         let values = keys.iter().map(|key| match (key.name, key.class) {
-            (MetricName::Accuracy, _) => confusion.accuracy(),
-            (MetricName::BalancedAccuracy, _) => confusion.mean(Decided::Recall),
-            (MetricName::F1, None) => confusion.mean(Decided::F1),
             (MetricName::Auc, None) => mean_defined(areas.iter().map(|area| area.0)),
             (MetricName::AveragePrecision, None) => mean_defined(areas.iter().map(|area| area.1)),
             (MetricName::Auc, Some(class)) => areas[class].0,
             (MetricName::AveragePrecision, Some(class)) => areas[class].1,
-            (MetricName::LogLoss, _) => of(|losses| losses.log_loss),
-            (MetricName::Brier, _) => of(|losses| losses.brier),
-            (MetricName::CalibrationError, _) => of(|losses| losses.calibration_error),
             (MetricName::CalibrationSlope, _) => theta[0],
-            (name, Some(class)) => name.decided().map_or(f64::NAN, |decided| confusion.value(decided, class)),
-            (_, None) => f64::NAN,
+            _ => key.of_sums(&confusion, losses.as_ref()),
         });
         Sheet { values: values.collect(), confusion, theta }
     }

@@ -30,6 +30,15 @@ impl Confusion {
         Self { k, cells }
     }
 
+    /// From the cells of all classes, one class after the other.
+    pub(super) fn of_cells(k: usize, cells: Vec<f64>) -> Self {
+        Self { k, cells }
+    }
+
+    pub(super) fn cells(&self) -> &[f64] {
+        &self.cells
+    }
+
     pub(super) fn rows(&self) -> Vec<Vec<f64>> {
         self.cells.chunks(self.k).map(<[f64]>::to_vec).collect()
     }

@@ -68,7 +68,7 @@ impl<'a> ExpectedLabels<'a> {
     }
 
     /// The odds of being unlabelled are those of the class times those of the row.
-    fn new(
+    pub(super) fn new(
         posteriors: &Posteriors,
         labels: &'a Labels,
         class_odds: &[f64],

@@ -41,11 +41,14 @@ mod probabilities;
 mod ranking;
 mod result;
 mod run;
+mod streamed;
 
 pub use by_columns::KnownMechanism;
 pub use catalogue::MetricName;
 pub use expected::{Counted, ExpectedLabels, Population};
 pub use result::{CalibrationBin, ConfusionMatrix, Curves, Difference, Evaluation, Metric};
+pub(crate) use streamed::MetricSums;
+pub use streamed::StreamedModel;
 
 use crate::analysis::EstimateSettings;
 use crate::labels::Class;

@@ -29,6 +29,25 @@ pub(super) struct Losses {
     pub(super) calibration_error: f64,
 }
 
+/// The sums behind [`Losses`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossSums {
+    /// Σ a_ik.
+    pub(super) mass: f64,
+    pub(super) log_loss: f64,
+    pub(super) brier: f64,
+    /// Right decisions less confidence, in bins of the confidence.
+    pub(super) gap: [f64; BINS],
+}
+
+impl LossSums {
+    pub(super) fn losses(&self) -> Losses {
+        let mass = self.mass;
+        let calibration_error = self.gap.iter().map(|gap| gap.abs()).sum::<f64>() / mass;
+        Losses { log_loss: self.log_loss / mass, brier: self.brier / mass, calibration_error }
+    }
+}
+
 impl<'a> Prepared<'a> {
     pub(super) fn new(p: &'a Posteriors, decisions: &[u32]) -> Self {
         let (n, k) = (p.len(), p.n_classes());
@@ -59,6 +78,11 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn losses(&self, counted: &Counted<'_>, decisions: &[u32], rows: &[u32]) -> Losses {
+        self.loss_sums(counted, decisions, rows).losses()
+    }
+
+    /// The sums that the losses are made of.
+    pub(super) fn loss_sums(&self, counted: &Counted<'_>, decisions: &[u32], rows: &[u32]) -> LossSums {
         let (mut mass, mut log_loss, mut brier) = (0.0, 0.0, 0.0);
         let mut gap = [0.0; BINS];
         for &row in rows {
@@ -87,8 +111,7 @@ impl<'a> Prepared<'a> {
         }
         // With two classes both terms of the sum are the same, and one of them is the usual definition.
         let scale = if self.p.n_classes() == 2 { 0.5 } else { 1.0 };
-        let calibration_error = gap.iter().map(|gap| gap.abs()).sum::<f64>() / mass;
-        Losses { log_loss: log_loss / mass, brier: scale * brier / mass, calibration_error }
+        LossSums { mass, log_loss, brier: scale * brier, gap }
     }
 
     /// The reliability of the most probable class: for every bin, its mass, mean confidence and share of right decisions.

@@ -32,7 +32,7 @@ const MOST_INFLUENCES: usize = 20_000;
 /// Points of a ROC curve.
 const CURVE_POINTS: usize = 101;
 
-const POPULATIONS: [Population; 2] = [Population::All, Population::Unlabelled];
+pub(super) const POPULATIONS: [Population; 2] = [Population::All, Population::Unlabelled];
 
 /// Rows that metrics are given for: all of them, or those of a group.
 struct Cell {
@@ -218,7 +218,7 @@ impl EvaluateSettings {
     }
 
     /// The settings of the estimate behind the evaluation.
-    fn mechanism(&self, kind: PosteriorKind) -> Result<EstimateSettings, Error> {
+    pub fn mechanism(&self, kind: PosteriorKind) -> Result<EstimateSettings, Error> {
         let mut settings = self.estimate.clone();
         // The replicates of the evaluation have the mechanism's.
         settings.interval = IntervalMethod::Information;
@@ -467,12 +467,12 @@ impl<'a> Layout<'a> {
     }
 }
 
-fn defined(value: f64) -> Option<f64> {
+pub(super) fn defined(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
 /// What speaks against the mechanism that everything here rests on.
-fn cautions(findings: &Findings) -> Vec<String> {
+pub(super) fn cautions(findings: &Findings) -> Vec<String> {
     let mut cautions = Vec::new();
     if let Some(verdict) = findings.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Unclear) {
         cautions.push(verdict.headline.clone());

@@ -183,7 +183,7 @@ impl ClassAndColumns {
         Ok(MechanismEstimate { mechanism, covariance: inverse, estimate })
     }
 
-    fn penalty(&self, k: usize, terms: usize) -> DMatrix<f64> {
+    pub(crate) fn penalty(&self, k: usize, terms: usize) -> DMatrix<f64> {
         let of = |spread: f64| 1.0 / (spread * spread);
         DMatrix::from_fn(k + terms, k + terms, |i, j| match i == j {
             true if i < k => of(self.class_spread),

@@ -90,7 +90,7 @@ pub(crate) struct Selection {
 bytes!(Selection { at, loss, gradient, information, curvature, unlabelled, direction_scores, direction_information });
 
 impl Selection {
-    pub(super) fn at(mechanism: &Mechanism, directions: usize) -> Self {
+    pub(crate) fn at(mechanism: &Mechanism, directions: usize) -> Self {
         let (k, p) = (mechanism.classes.len(), mechanism.classes.len() + mechanism.terms.len());
         Self {
             at: At::new(mechanism),
@@ -111,11 +111,11 @@ impl Selection {
     }
 
     /// The gradient of the loss: the predictor falls with the parameters, and the loss falls with the residual.
-    pub(super) fn gradient(&self) -> DVector<f64> {
+    pub(crate) fn gradient(&self) -> DVector<f64> {
         DVector::from_column_slice(&self.gradient)
     }
 
-    pub(super) fn information(&self) -> DMatrix<f64> {
+    pub(crate) fn information(&self) -> DMatrix<f64> {
         let p = self.gradient.len();
         DMatrix::from_fn(p, p, |i, j| self.information[i.max(j) * p + i.min(j)])
     }

@@ -32,14 +32,17 @@
 mod bytes;
 mod census;
 mod partitions;
+mod parts;
 
 pub(crate) use bytes::{Bytes, bytes};
 pub use census::Census;
 pub use partitions::Partitions;
+pub(crate) use parts::{Bucketed, Several};
 
 use crate::analysis::{GroupSums, LabelledWeights};
 use crate::calibrate::{CalibrationSums, ColumnSums, Through, ThroughColumns};
 use crate::error::Error;
+use crate::evaluate::MetricSums;
 use crate::mechanism::{SecondOrder, Selection};
 use crate::mixture::LogMixture;
 use crate::rows::{Block, Sums};
@@ -129,6 +132,9 @@ kinds! {
     b'W' LabelledWeights(LabelledWeights),
     b'G' Groups(GroupSums),
     b'F' FoldScores(FoldScores),
+    b'E' Metrics(MetricSums),
+    b'B' Buckets(Bucketed<Walk>),
+    b'V' Several(Several<Walk>),
     b'K' Calibrated(Box<Through<Walk>>),
     b'D' ColumnCalibration(ColumnSums),
     b'L' CalibratedByColumns(Box<ThroughColumns<Walk>>),

@@ -1,0 +1,194 @@
+"""`mnar.spark` on two executors, beside one machine and beside a plain sum of Spark.
+
+    pip install 'mnar[spark]' 'pandas<3'
+    python bench/spark.py [--rows 5000000] [--mnar path/to/mnar] [--out results/spark.json]
+
+Writes 16 Parquet files of 10 classes and estimates the mechanism with `local-cluster[2,1,1024]`: against `mnar estimate` on one
+machine, with the partitions in another order, and with executors that are killed. Times are those of this session, wall-clock and
+CPU seconds of all processes below this one.
+"""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+
+K, PARTS = 10, 16
+
+
+def write(folder, rows):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    phi = np.geomspace(0.02, 0.3, K)
+    for part in range(PARTS):
+        n = rows // PARTS
+        rng = np.random.default_rng(part)
+        y = rng.integers(0, K, n)
+        logits = 1.5 * rng.standard_normal((n, K))
+        logits[np.arange(n), y] += 2.25
+        p = np.exp(logits) * phi
+        p /= p.sum(axis=1, keepdims=True)
+        columns = {f"p_{k}": p[:, k] for k in range(K)}
+        seen = rng.random(n) < phi[y]
+        table = pa.table({**columns, "y": pa.array(y, mask=~seen)})
+        pq.write_table(table, folder / f"{part:02}.parquet")
+
+
+def children():
+    """CPU seconds and names of this process and all below it."""
+    stats = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            stats[int(entry.name)] = (int(fields[1]), sum(int(fields[i]) for i in (11, 12, 13, 14)))
+    below = {os.getpid()}
+    while True:
+        more = {pid for pid, (parent, _) in stats.items() if parent in below} - below
+        if not more:
+            break
+        below |= more
+    tick = os.sysconf("SC_CLK_TCK")
+    return below, sum(stats[pid][1] for pid in below if pid in stats) / tick
+
+
+def executors():
+    found = []
+    for pid in children()[0]:
+        try:
+            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--mnar", default="mnar")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--out", default="results/spark.json")
+    arguments = parser.parse_args()
+    result = {"rows": arguments.rows, "classes": K, "partitions": PARTS, "executors": 2, "cores": os.cpu_count(), "machine": platform.machine()}
+    with tempfile.TemporaryDirectory() as name:
+        run(Path(name), arguments, result)
+    print(json.dumps(result, indent=2))
+
+
+def run(folder, arguments, result):
+    write(folder, arguments.rows)
+    start = time.time()
+    words = [arguments.mnar, "estimate", str(folder), "--label", "y", "--interval", "information", "--format", "json", "--quiet"]
+    one = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    result["one_machine_seconds"] = round(time.time() - start, 1)
+
+    os.environ.update(
+        SPARK_LOCAL_IP="127.0.0.1", SPARK_LOCAL_HOSTNAME="localhost", PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable
+    )
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    import mnar
+    from mnar import _walks
+    from mnar.spark import LabelMechanism, mcar_test
+
+    import warnings
+
+    warnings.simplefilter("ignore", mnar.MnarWarning)
+    session = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+    session = session.config("spark.task.maxFailures", "40").config("spark.deploy.maxExecutorRetries", "-1")
+    session = session.config("spark.sql.files.maxPartitionBytes", str(1 << 30))
+    spark = session.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+
+    def frame(order):
+        parts = [spark.read.parquet(str(folder / f"{part:02}.parquet")) for part in order]
+        return reduce(lambda a, b: a.unionByName(b), parts)
+
+    df = frame(range(PARTS))
+    result["spark_partitions"] = df.rdd.getNumPartitions()
+
+    walks = []
+    plain = _walks.Rows.walk
+
+    def timed(self, job, reader):
+        wall, cpu = time.time(), children()[1]
+        parts = plain(self, job, reader)
+        needs = _walks._native.Accumulator(job, reader).needs
+        kind = chr(job[5]) + (chr(job[5 + 1 + 8 + 8 + 8 * K]) if chr(job[5]) == "K" else "")
+        walks.append((needs, kind, time.time() - wall, children()[1] - cpu, len(job)))
+        return parts
+
+    def sums():
+        wall, cpu = time.time(), children()[1]
+        df.agg(*[F.sum(f"p_{k}") for k in range(K)], F.count("y")).collect()
+        return time.time() - wall, children()[1] - cpu
+
+    sums()
+    before = [sums() for _ in range(3)]
+    _walks.Rows.walk = timed
+    start, cpu = time.time(), children()[1]
+    several = LabelMechanism().fit(df, "p_", "y")
+    result["fit"] = {"seconds": round(time.time() - start, 1), "cpu_seconds": round(children()[1] - cpu, 1), "passes": several.passes_}
+    result["largest_difference_of_phi"] = float(np.abs(several.phi_ - one["phi"]).max())
+    result["largest_difference_of_se"] = float(np.abs(several.phi_se_ - one["phi_se"]).max())
+    after = [sums() for _ in range(3)]
+    result["plain_sum"] = [{"seconds": round(w, 2), "cpu_seconds": round(c, 2)} for w, c in before + after]
+    result["walks"] = [
+        {"rows": needs, "sums": kind, "seconds": round(w, 2), "cpu_seconds": round(c, 2), "bytes_sent": size}
+        for needs, kind, w, c, size in walks
+    ]
+    middle = lambda values: float(np.median(values))
+    whole = [walk for walk in walks if walk[0] != "labelled"]
+    result["median_walk"] = {"seconds": middle([w[2] for w in whole]), "cpu_seconds": middle([w[3] for w in whole])}
+    result["median_walk_of_labelled_rows"] = {
+        "seconds": middle([w[2] for w in walks if w[0] == "labelled"]), "cpu_seconds": middle([w[3] for w in walks if w[0] == "labelled"])
+    }
+    result["median_plain_sum"] = {"seconds": middle([w for w, _ in before + after]), "cpu_seconds": middle([c for _, c in before + after])}
+    Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
+
+    start = time.time()
+    test = mcar_test(df, "p_", "y")
+    result["test"] = {"seconds": round(time.time() - start, 1), "statistic": test.statistic, "df": test.df}
+    other = LabelMechanism().fit(frame(reversed(range(PARTS))), "p_", "y")
+    result["same_bits_in_reverse_order"] = other.phi_.tobytes() == several.phi_.tobytes()
+    Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
+
+    killed, done = [], threading.Event()
+
+    def kill():
+        while not done.wait(8) and len(killed) < arguments.kills:
+            alive = executors()
+            if alive:
+                os.kill(alive[0], signal.SIGKILL)
+                killed.append(len(walks))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    fits = []
+    while len(killed) < arguments.kills:
+        fits.append(LabelMechanism().fit(df, "p_", "y"))
+    done.set()
+    killer.join()
+    result["executors_killed"] = len(killed)
+    result["same_bits_after_kills"] = all(fit.phi_.tobytes() == several.phi_.tobytes() for fit in fits)
+    Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Streamed Parquet: `mnar estimate --stream`, `mnar test --stream` and `mnar.arrow` beside DuckDB's sum of the same columns.
+
+    pip install duckdb pyarrow mnar
+    python bench/stream.py [--mnar path/to/mnar] [--rows 100000 1000000 10000000] [--out results/stream.json]
+
+Wall-clock and CPU seconds, and the largest resident memory, of a process each.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+K = 10
+
+
+def write(path, rows):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    phi = np.geomspace(0.02, 0.3, K)
+    schema = pa.schema([*[(f"p_{k}", pa.float64()) for k in range(K)], ("y", pa.int64())])
+    with pq.ParquetWriter(path, schema) as file:
+        for part, start in enumerate(range(0, rows, 500_000)):
+            n = min(500_000, rows - start)
+            rng = np.random.default_rng(part)
+            y = rng.integers(0, K, n)
+            logits = 1.5 * rng.standard_normal((n, K))
+            logits[np.arange(n), y] += 2.25
+            p = np.exp(logits) * phi
+            p /= p.sum(axis=1, keepdims=True)
+            seen = rng.random(n) < phi[y]
+            file.write_table(pa.table({**{f"p_{k}": p[:, k] for k in range(K)}, "y": pa.array(y, mask=~seen)}))
+
+
+def measured(words):
+    """Seconds, CPU seconds and megabytes of a process."""
+    start = time.time()
+    pid = os.posix_spawnp(words[0], words, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    _, status, used = os.wait4(pid, 0)
+    found = {"seconds": time.time() - start, "cpu_seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
+    return {name: round(value, 2) for name, value in found.items()} if status == 0 else None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mnar", default="mnar")
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--out", default="results/stream.json")
+    arguments = parser.parse_args()
+    sums = ", ".join(f"sum(p_{k})" for k in range(K))
+    result = {"classes": K, "cores": os.cpu_count(), "runs": []}
+    for rows in arguments.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "p.parquet")
+            write(path, rows)
+            duckdb = f"import duckdb; duckdb.sql(\"select {sums}, count(y) from '{path}'\").fetchall()"
+            arrow = (
+                "import sys, warnings; warnings.simplefilter('ignore')\nfrom mnar.arrow import {}\n"
+                f"r = {{}}('{path}', 'p_', 'y')"
+            )
+            commands = {
+                "duckdb_sum": [sys.executable, "-c", duckdb],
+                "mnar_estimate_stream": [arguments.mnar, "estimate", path, "--label", "y", "--stream", "--quiet"],
+                "mnar_test_stream": [arguments.mnar, "test", path, "--label", "y", "--stream", "--quiet"],
+                "mnar_arrow_fit": [sys.executable, "-c", arrow.format("LabelMechanism", "LabelMechanism().fit")],
+                "mnar_arrow_test": [sys.executable, "-c", arrow.format("mcar_test", "mcar_test")],
+            }
+            run = {"rows": rows, "megabytes_of_file": round(os.path.getsize(path) / 1e6, 1)}
+            for name, words in commands.items():
+                run[name] = measured(words)
+                print(rows, name, run[name], flush=True)
+            result["runs"].append(run)
+            Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
