@@ -77,7 +77,7 @@ impl Report {
         html! {
             section #failed aria-labelledby="failed-title" {
                 h2 #failed-title { @if failed.len() == 1 { "A check failed" } @else { (failed.len()) " checks failed" } }
-                ul { @for light in &failed { li { strong { (light.about) ": " } (ticked(&cut(&light.sentence, 240))) } } }
+                ul { @for light in &failed { li { strong { (light.about) } span.why { ": " (ticked(&cut(&light.sentence, 240))) } } } }
             }
         }
     }

@@ -20,9 +20,18 @@ impl Report {
         }
         out.push_str(&format!("\n{}", self.classes_text()));
         out.push_str(&groups_text(&self.findings));
-        if self.nothing_missing() {
-            return printable_lines(&out);
+        if !self.nothing_missing() {
+            out.push_str(&self.answers());
         }
+        for warning in &self.findings.warnings {
+            out.push_str(&format!("\nwarning: {warning}\n"));
+        }
+        printable_lines(&out)
+    }
+
+    /// Everything but the shares.
+    fn answers(&self) -> String {
+        let mut out = String::new();
         out.push_str(&format!("\nWho got labelled?  {}\n", printable(&self.verdict())));
         out.push_str(&asked("How good?", &self.quality_lines().iter().map(|line| line.text()).collect::<Vec<_>>()));
         out.push_str(&asked("What was checked?", &self.checked_lines()));
@@ -35,10 +44,7 @@ impl Report {
         }
         let narrowing: Vec<String> = self.narrowing_line().iter().map(|line| line.text()).collect();
         out.push_str(&asked("What to label?", &narrowing));
-        for warning in &self.findings.warnings {
-            out.push_str(&format!("\nwarning: {warning}\n"));
-        }
-        printable_lines(&out)
+        out
     }
 
     /// What was checked, what was not, and what cannot be, in a few sentences.
