@@ -171,7 +171,7 @@ pub(crate) fn page(
     let html = interruptible(py, true, move |progress| -> Result<String, RunError> {
         let start = Instant::now();
         let checked = rows.checked(kind)?;
-        let origin = Origin { title, command: None };
+        let origin = Origin { title, ..Default::default() };
         let (_, report) = estimate_report(&settings, &checked.evidence()?, &origin, start, progress)?;
         let html = report.to_html()?;
         if let Some(path) = path {

@@ -436,6 +436,26 @@ fn a_report_is_drawn_again() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("holds no finished run"));
 }
 
+/// Several runs are compared on a page of their own.
+#[test]
+fn runs_are_compared() {
+    let folder = folder();
+    let runs = ["first", "second"].map(|name| folder.path().join(name));
+    for (seed, run) in runs.iter().enumerate() {
+        let seed = seed.to_string();
+        let out = run.to_str().unwrap();
+        mnar(&["demo", "--dataset", "breast-cancer", "-q", "--seed", &seed, "--out", out]).assert().success();
+    }
+    let page = folder.path().join("both.html");
+    let [first, second] = [&runs[0], &runs[1]].map(|run| run.to_str().unwrap());
+    let output = mnar(&["report", first, second, "-o", page.to_str().unwrap()]).assert().success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("malignant") && text.contains("Settings that differ"), "{text}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("data-path=\"runs.1.report.prevalence.0\""));
+    mnar(&["report", first, second, "--figures", "f"]).assert().code(2);
+}
+
 /// Predictions of a model of one's own have their page, too, with the numbers of the command.
 #[test]
 fn estimates_of_predictions_have_a_page() {

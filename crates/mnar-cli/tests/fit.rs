@@ -201,7 +201,7 @@ fn settings_given_back_repeat_the_run() {
         let found = |run: &str| {
             let mut report: serde_json::Value = serde_json::from_slice(&read(run, "report.json")).unwrap();
             let report = report.as_object_mut().unwrap();
-            for key in ["created", "seconds", "command", "training"] {
+            for key in ["created", "seconds", "command", "training", "next"] {
                 report.remove(key);
             }
             report.clone()

@@ -186,7 +186,5 @@
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
   });
-  // A collapsed table cannot be opened on paper.
-  window.addEventListener("beforeprint", () => document.querySelectorAll("figure details").forEach((table) => { table.open = true; }));
   drawAll();
 })();

@@ -2,7 +2,7 @@
 //   npm ci && node check.mjs PAGE.html [PAGE2.html ...] [--screenshots DIR]
 // Exit status: 0 if all pages pass, 1 if something failed (and is listed), 2 if the check could not be started.
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, delimiter, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,6 +16,8 @@ const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'];
 const TAB_PRESSES = 5;
 const MARKS_PER_FIGURE = 8;
 const SMALLEST_PDF = 10_000;
+const MOST_PAGES = 4;
+const LARGEST_PAGE = 2_000_000;
 
 class UsageError extends Error {}
 
@@ -44,9 +46,10 @@ function showsScaled({ bound, number, unit }, value) {
   return Math.abs(value - number) <= unit / 2 + 4 * Number.EPSILON * Math.abs(value);
 }
 
-function numberFailure(report, { path, value, text }) {
-  const expected = lookUp(report, path);
-  if (typeof expected !== 'number') return `${path}: the JSON has no number there`;
+function numberFailure(report, { path, over, value, text }) {
+  const [found, whole] = [lookUp(report, path), over ? lookUp(report, over) : 1];
+  if (typeof found !== 'number' || typeof whole !== 'number') return `${path}: the JSON has no number there`;
+  const expected = over ? found / whole : found;
   if (value === null || value.trim() === '' || Number(value) !== expected) {
     return `${path}: data-value is ${JSON.stringify(value)}, the JSON has ${expected}`;
   }
@@ -60,6 +63,7 @@ async function checkNumbers(page) {
     json: document.querySelector('script#report-data[type="application/json"]')?.textContent ?? null,
     shown: [...document.querySelectorAll('[data-path]')].map((element) => ({
       path: element.dataset.path,
+      over: element.dataset.over,
       value: element.getAttribute('data-value'),
       text: element.innerText || element.textContent, // SVG text has no innerText
     })),
@@ -67,8 +71,69 @@ async function checkNumbers(page) {
   if (json === null) return ['there is no <script type="application/json" id="report-data">'];
   const report = JSON.parse(json);
   const failures = shown.map((item) => numberFailure(report, item)).filter(Boolean);
-  if (!shown.some(({ path }) => path.startsWith('phi.'))) failures.push('no element has a data-path under "phi."');
+  if (!shown.some(({ path }) => /(^|\.)phi\./u.test(path))) failures.push('no element has a data-path under "phi."');
   return failures;
+}
+
+// Numbers in sentences, too: each is a rounding of a number of the JSON, or stands in one of its texts.
+async function checkSentences(page) {
+  const { json, figures, texts } = await page.evaluate(() => {
+    const linked = (node) => node.parentElement.closest('[data-path], svg, script, style, pre, .legend, table.settings');
+    const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    const found = [];
+    while (walker.nextNode()) if (!linked(walker.currentNode)) found.push(walker.currentNode.textContent);
+    const [json, figures] = ['report', 'figures'].map((name) => document.querySelector(`script#${name}-data`)?.textContent ?? '{}');
+    return { json, figures, texts: found };
+  });
+  const [numbers, words] = [[], []];
+  const collect = (node) => {
+    if (typeof node === 'number') numbers.push(node);
+    else if (typeof node === 'string') words.push(node);
+    else if (node && typeof node === 'object') Object.values(node).forEach(collect);
+  };
+  const report = JSON.parse(json);
+  collect(report);
+  collect(JSON.parse(figures)); // phi by epoch is kept there alone
+  const counts = report.labelled_per_class ?? [];
+  numbers.push(...counts.map((count) => count / report.n_labelled), report.effective_sample_size / report.n_labelled);
+  const all = words.join(' ');
+  const unknown = new Set();
+  for (const text of texts) {
+    for (const [shown] of text.matchAll(/(?<![\w.])[+-]?\d+\.\d+%?/gu)) {
+      const parsed = parseShown(shown.replace(/^\+/u, ''));
+      if (!numbers.some((value) => shows(parsed, value)) && !all.includes(shown)) unknown.add(shown);
+    }
+  }
+  return [...unknown].map((shown) => `${shown} is in a sentence, and nowhere in the JSON`);
+}
+
+// A reader who knows no statistics finds the answers without scrolling.
+function checkFirstScreen(page) {
+  return page.evaluate(() => {
+    if (!document.querySelector('[data-answer]')) return []; // not the page of a run
+    scrollTo(0, 0);
+    const has = (selector) => document.querySelector(selector) !== null;
+    const wanted = ['headline', 'prevalence', 'verdict', 'next', ...(has('[data-answer="interval"]') ? ['interval'] : [])];
+    const problem = (name) => {
+      const element = document.querySelector(`[data-answer="${name}"]`);
+      if (!element) return `there is no answer ${name}`;
+      const { top, bottom, left, right } = (element.querySelector('.short') ?? element).getBoundingClientRect();
+      const seen = top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth;
+      return seen ? null : `the answer ${name} stands at ${Math.round(top)} to ${Math.round(bottom)} px, below the first screen of ${innerHeight} px`;
+    };
+    return wanted.map(problem).filter(Boolean);
+  });
+}
+
+function checkBackticks(page) {
+  // Names of classes and columns may have them.
+  return page.evaluate(() => {
+    const texts = [...document.querySelectorAll('main :is(h1, h2, h3, p, li)')].map((element) => element.innerText);
+    const named = (json) => Object.entries(json ?? {}).some(([key, value]) => (['classes', 'column', 'group', 'given', 'name'].includes(key) && JSON.stringify(value).includes('`'))
+      || (value && typeof value === 'object' && named(value)));
+    const own = named(JSON.parse(document.querySelector('script#report-data').textContent));
+    return !own && texts.some((text) => text.includes('`')) ? ['there are raw backticks'] : [];
+  });
 }
 
 async function checkSidewaysScroll(page) {
@@ -224,8 +289,15 @@ async function checkTooltips(page) {
 }
 
 async function checkPrint(page) {
-  const { length } = await page.pdf();
-  return length > SMALLEST_PDF ? [] : [`the PDF has only ${length} bytes`];
+  const pdf = Buffer.from(await page.pdf({ preferCSSPageSize: true }));
+  const pages = pdf.toString('latin1').match(/\/Type\s*\/Page\b/gu)?.length ?? 0;
+  const classes = await page.evaluate(() => JSON.parse(document.querySelector('script#report-data').textContent).classes?.length ?? 0);
+  // A hundred classes need their room.
+  const most = classes > 40 ? 8 : MOST_PAGES;
+  return [
+    pdf.length <= SMALLEST_PDF && `the PDF has only ${pdf.length} bytes`,
+    (pages === 0 || pages > most) && `the PDF has ${pages} pages`,
+  ].filter(Boolean);
 }
 
 function checkInjection(page) {
@@ -255,12 +327,17 @@ async function watchPage(page, ownUrl, failures) {
   await session.send('Network.enable');
 }
 
+function checkSize(file) {
+  const { size } = statSync(file);
+  return size < LARGEST_PAGE ? [] : [`the page has ${size} bytes`];
+}
+
 async function runChecks(page, axeSource, failures) {
   const steps = [ // the order matters: the first Tab must come before the first click, tables must be open for axe
-    ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
+    ['first screen', checkFirstScreen], ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
     ['tooltip', checkTooltips], ['keyboard', checkKeyboard],
     ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll],
-    ['numbers', checkNumbers], ['axe', checkAccessibility],
+    ['numbers', checkNumbers], ['sentences', checkSentences], ['backticks', checkBackticks], ['axe', checkAccessibility],
     ['theme', checkThemeButton], ['axe, theme switched', checkAccessibility],
     ['print', checkPrint], ['injection', checkInjection],
   ];
@@ -283,6 +360,7 @@ async function checkVariant(browser, axeSource, { file, viewport, scheme, screen
     await page.goto(url, { waitUntil: 'load' });
     await eventually(() => page.evaluate(() => document.querySelector('figure[data-figure] .chart svg') !== null), 3000);
     if (screenshot) await page.screenshot({ path: screenshot, fullPage: true });
+    failures.push(...checkSize(file));
     await runChecks(page, axeSource, failures);
   } catch (error) {
     failures.push(`the page could not be opened: ${error.message}`);

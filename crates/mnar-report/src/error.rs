@@ -4,6 +4,10 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
+    /// Fewer than two reports, or reports of other classes.
+    #[error("there is nothing to compare: it takes at least two runs that have a class in common")]
+    NothingToCompare,
+
     /// The text is not the JSON of a report.
     #[error("this is not the report of a run")]
     NotAReport {

@@ -163,7 +163,7 @@ impl<'a> Page<'a> {
                 Cell::text(format!("{}, {} less {}", words(difference.name, None), difference.model, difference.than)),
                 Cell::maybe(difference.naive, format!("differences.{at}.naive")),
                 Cell::maybe(difference.corrected, format!("differences.{at}.corrected")),
-                Cell::interval(difference.ci95),
+                Cell::interval(difference.ci95, format!("differences.{at}.ci95")),
             ]
         });
         table_of(&["difference", "naive", "corrected", "95% interval"], lines)
@@ -322,7 +322,7 @@ fn line(name: String, at: usize, metric: &Metric) -> Vec<Cell> {
         Cell::text(name),
         Cell::maybe(metric.naive, format!("metrics.{at}.naive")),
         Cell::maybe(metric.corrected, format!("metrics.{at}.corrected")),
-        Cell::interval(metric.ci95),
+        Cell::interval(metric.ci95, format!("metrics.{at}.ci95")),
     ]
 }
 

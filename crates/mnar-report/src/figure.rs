@@ -161,6 +161,13 @@ pub enum Cell {
         /// Its path in the JSON of the report, such as `phi.0`.
         path: Option<String>,
     },
+    /// An interval.
+    Interval {
+        /// Its ends.
+        ends: (f64, f64),
+        /// Its path in the JSON of the report, such as `phi_ci95.0`.
+        path: String,
+    },
 }
 
 impl Cell {
@@ -184,8 +191,11 @@ impl Cell {
         value.map_or_else(|| Self::text("–"), |value| Self::number(value, Some(path)))
     }
 
-    /// A cell with an interval.
-    pub(crate) fn interval(interval: Option<(f64, f64)>) -> Self {
-        Self::Text(interval.map_or_else(|| "–".to_owned(), crate::table::interval))
+    /// A cell with an interval, or a dash if there is none.
+    pub(crate) fn interval(interval: Option<(f64, f64)>, path: impl Into<String>) -> Self {
+        match interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+            Some(ends) => Self::Interval { ends, path: path.into() },
+            None => Self::text("–"),
+        }
     }
 }

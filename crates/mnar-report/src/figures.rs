@@ -62,7 +62,7 @@ impl Report {
                 Cell::text(class),
                 Cell::count(self.findings.about.labelled_per_class[k], Some(format!("labelled_per_class.{k}"))),
                 Cell::number(self.findings.phi[k], Some(format!("phi.{k}"))),
-                Cell::interval(interval(k)),
+                Cell::interval(interval(k), format!("phi_ci95.{k}")),
             ];
             line.extend(self.truth.as_ref().map(|truth| Cell::number(truth.phi[k], Some(format!("truth.phi.{k}")))));
             line
@@ -101,7 +101,7 @@ impl Report {
                 Cell::text(class),
                 Cell::number(labelled(k), None),
                 Cell::number(self.findings.prevalence[k], Some(format!("prevalence.{k}"))),
-                Cell::interval(interval(k)),
+                Cell::interval(interval(k), format!("prevalence_ci95.{k}")),
             ];
             let of_truth = |truth: &Truth| Cell::number(truth.prevalence[k], Some(format!("truth.prevalence.{k}")));
             line.extend(self.truth.as_ref().map(of_truth));

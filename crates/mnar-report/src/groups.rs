@@ -89,21 +89,23 @@ impl Groups<'_> {
             self.groups.iter().enumerate().flat_map(|(i, group)| (0..self.classes.len()).map(move |k| (i, group, k)));
         let line = |(i, group, k): (usize, &GroupFindings, usize)| {
             let path = |field: &str| Some(format!("groups.{i}.{field}"));
-            let at = |all: &Option<Vec<(f64, f64)>>| Cell::interval(all.as_ref().map(|all| all[k]));
+            let at = |all: &Option<Vec<(f64, f64)>>, field: &str| {
+                Cell::interval(all.as_ref().map(|all| all[k]), format!("groups.{i}.{field}.{k}"))
+            };
             vec![
                 Cell::text(&group.group),
                 Cell::count(group.n, path("n")),
                 Cell::count(group.n_labelled, path("n_labelled")),
                 Cell::text(&self.classes[k]),
                 Cell::maybe(group.phi[k], format!("groups.{i}.phi.{k}")),
-                at(&group.phi_ci95),
+                at(&group.phi_ci95, "phi_ci95"),
                 Cell::number(group.prevalence[k], path(&format!("prevalence.{k}"))),
-                at(&group.prevalence_ci95),
+                at(&group.prevalence_ci95, "prevalence_ci95"),
                 Cell::maybe(
                     group.prevalence_pooled.as_ref().map(|pooled| pooled[k]),
                     format!("groups.{i}.prevalence_pooled.{k}"),
                 ),
-                at(&group.prevalence_pooled_ci95),
+                at(&group.prevalence_pooled_ci95, "prevalence_pooled_ci95"),
                 Cell::Number {
                     value: group.totals[k],
                     text: format!("{:.1}", group.totals[k]),
@@ -144,7 +146,7 @@ impl Groups<'_> {
                     Cell::text(&group.group),
                     Cell::text(&self.classes[k]),
                     Cell::number(value, Some(format!("groups.{i}.{field}.{k}"))),
-                    Cell::interval(interval),
+                    Cell::interval(interval, format!("groups.{i}.{field}_ci95.{k}")),
                 ]);
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::check::check_sizes;
 use crate::error::ReportError;
+use crate::more_labels::RandomSample;
 use crate::report::{Report, SCHEMA};
 use crate::v1;
 use mnar::analysis::TestDecision;
@@ -65,6 +66,13 @@ impl Report {
             ("unlabelled_shares", Some(found.unlabelled_shares.len())),
             ("labels_for_width", found.labels_for_width.as_ref().map(Vec::len)),
         ];
+        if let Some(more) = &self.more_labels {
+            lengths.push(("more_labels.unexplained", Some(more.unexplained.len())));
+            lengths.push(("more_labels.width_now", Some(more.width_now.len())));
+            lengths.push(("more_labels.to_halve", Some(more.to_halve.len())));
+            let of = |sample: &RandomSample| [sample.width.len(), sample.width_alone.len()];
+            lengths.extend(more.samples.iter().flat_map(of).map(|length| ("more_labels.samples", Some(length))));
+        }
         if let Some(classifier) = &found.classifier {
             lengths.push(("classifier.confusion", Some(classifier.confusion.len())));
             lengths.extend(classifier.confusion.iter().map(|row| ("classifier.confusion", Some(row.len()))));

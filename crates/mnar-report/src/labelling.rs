@@ -196,7 +196,7 @@ pub(crate) fn odds_table(of: &Labelling) -> Option<Table> {
                 Cell::text(&term.term),
                 Cell::text(&effect.compared_with),
                 finite(term.odds_ratio, odds(term.odds_ratio), format!("{path}.odds_ratio")),
-                Cell::text(odds_interval(term.ci95)),
+                Cell::interval(Some(term.ci95), format!("{path}.ci95")),
             ]);
         }
     }
@@ -211,9 +211,12 @@ pub(crate) fn shares_table(found: &Findings) -> Option<Table> {
         vec![
             Cell::text(class),
             Cell::number(found.prevalence[k], Some(format!("prevalence.{k}"))),
-            Cell::interval(found.prevalence_ci95.as_ref().map(|all| all[k])),
+            Cell::interval(found.prevalence_ci95.as_ref().map(|all| all[k]), format!("prevalence_ci95.{k}")),
             Cell::number(alone.prevalence[k], Some(format!("labelling.class_only.prevalence.{k}"))),
-            Cell::interval(alone.prevalence_ci95.as_ref().map(|all| all[k])),
+            Cell::interval(
+                alone.prevalence_ci95.as_ref().map(|all| all[k]),
+                format!("labelling.class_only.prevalence_ci95.{k}"),
+            ),
         ]
     };
     let lines = found.about.classes.iter().enumerate().map(line).collect();

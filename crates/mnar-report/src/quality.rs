@@ -2,18 +2,18 @@
 //! mechanism.
 
 use crate::evaluation::words;
-use crate::evaluation_page::large_metric;
+use crate::figure::{Cell, Table};
+use crate::html::table;
+use crate::line::{Line, percent};
 use crate::report::{Report, Training};
-use crate::table::{TextTable, interval, number};
+use crate::table::cut;
+use crate::words::percents;
 use maud::{Markup, html};
 use mnar::analysis::IntervalAbout;
 use mnar::evaluate::{Difference, Evaluation, Metric, MetricName, Population};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// What the numbers are an answer to.
-const QUESTION: &str = "How good is the model, corrected for who was labelled?";
 
 /// Metrics of the classifier that was cross-fitted: every labelled row is scored by a classifier that was trained without it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct OutOfFold {
     pub differences: Vec<Difference>,
     /// How the intervals were made.
     pub interval: IntervalAbout,
+    /// The column that groups the rows, where one was named; the accuracy of every group is among the metrics then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 impl OutOfFold {
@@ -44,16 +47,20 @@ impl OutOfFold {
     /// The name of the same model without the correction.
     pub const BIASED: &'static str = "biased";
 
-    /// What an evaluation of the models [`OutOfFold::BIASED`] and [`OutOfFold::DEBIASED`] says about all classes together.
+    /// What an evaluation of the models [`OutOfFold::BIASED`] and [`OutOfFold::DEBIASED`] says about all classes together, and
+    /// about the accuracy in groups.
     pub fn new(classifier: impl Into<String>, found: Evaluation) -> Self {
+        let kept =
+            |metric: &Metric| metric.class.is_none() && (metric.group.is_none() || metric.name == MetricName::Accuracy);
         Self {
             classifier: classifier.into(),
             is_final_model: false,
             rows: found.about.n_labelled,
             method: found.method,
-            metrics: found.metrics.into_iter().filter(|m| m.class.is_none() && m.group.is_none()).collect(),
+            metrics: found.metrics.into_iter().filter(kept).collect(),
             differences: found.differences.into_iter().filter(|d| d.class.is_none() && d.group.is_none()).collect(),
             interval: found.interval,
+            by: found.by,
         }
     }
 
@@ -65,16 +72,17 @@ impl OutOfFold {
     /// A metric of the debiased classifier, with its place in the list.
     fn metric(&self, name: MetricName) -> Option<(usize, &Metric)> {
         let is = |metric: &Metric| {
-            metric.name == name && metric.model == Self::DEBIASED && metric.population == Population::All
+            metric.name == name
+                && metric.model == Self::DEBIASED
+                && metric.population == Population::All
+                && metric.group.is_none()
         };
         self.metrics.iter().enumerate().find(|(_, metric)| is(metric))
     }
 
     /// What the correction adds to a metric.
     fn difference(&self, name: MetricName) -> Option<&Difference> {
-        self.differences.iter().find(|difference| {
-            difference.name == name && difference.model == Self::DEBIASED && difference.population == Population::All
-        })
+        self.differences.iter().find(|difference| is_gain(difference, name))
     }
 
     /// Which model the numbers belong to.
@@ -98,6 +106,19 @@ impl OutOfFold {
         scored + &last
     }
 
+    /// The accuracy, naive and corrected, for a paper.
+    pub(crate) fn sentence(&self) -> String {
+        let Some((_, metric)) = self.metric(MetricName::Accuracy) else { return String::new() };
+        let (Some(naive), Some(corrected)) = (metric.naive, metric.corrected) else { return String::new() };
+        let interval = metric.ci95.map_or_else(String::new, |ends| format!(" (95% interval {})", percents(ends)));
+        format!(
+            " Corrected for who was labelled, the accuracy of {} is {}{interval}; on the labelled rows as they are it is {}.",
+            self.classifier,
+            percent(corrected),
+            percent(naive)
+        )
+    }
+
     /// Shares that must lie between 0 and 1.
     pub(crate) fn shares(&self) -> impl Iterator<Item = f64> + '_ {
         let is_share = |name| !matches!(name, MetricName::LogLoss | MetricName::Brier | MetricName::CalibrationSlope);
@@ -110,46 +131,133 @@ impl OutOfFold {
 const SHOWN: [MetricName; 4] =
     [MetricName::Accuracy, MetricName::BalancedAccuracy, MetricName::Auc, MetricName::LogLoss];
 
+/// What a metric says, for readers who do not know its name.
+fn meaning(name: MetricName) -> &'static str {
+    match name {
+        MetricName::Accuracy => "rows whose most probable class is right",
+        MetricName::BalancedAccuracy => "the same, with every class counting alike",
+        MetricName::Auc => "how well classes are ranked: 0.5 is guessing, 1 is perfect",
+        MetricName::LogLoss => "how far the probabilities are off: lower is better",
+        _ => "",
+    }
+}
+
 impl Report {
-    /// The metrics of the cross-fitted classifier as text.
-    pub(crate) fn quality_text(&self) -> String {
-        let Some(found) = &self.evaluation else { return String::new() };
-        let mut table = TextTable::new(&["", "naive", "corrected", "95% interval", "by debiasing"]);
-        let shown = |value: Option<f64>| value.map_or("-".to_owned(), number);
-        let between = |ends: Option<(f64, f64)>| ends.map_or("-".to_owned(), interval);
-        for name in SHOWN {
-            let Some((_, metric)) = found.metric(name) else { continue };
-            let difference = found.difference(name);
-            table.row(vec![
-                words(name, None),
-                shown(metric.naive),
-                shown(metric.corrected),
-                between(metric.ci95),
-                difference.and_then(|d| d.corrected).map_or("-".to_owned(), |d| format!("{d:+.4}")),
-            ]);
+    /// The accuracy of the classifier and of the models that were trained, one line each.
+    pub(crate) fn quality_lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if let Some(found) = &self.evaluation {
+            if let Some((at, metric)) = found.metric(MetricName::Accuracy)
+                && let (Some(corrected), Some(naive)) = (metric.corrected, metric.naive)
+            {
+                let path = format!("evaluation.metrics.{at}");
+                let mut line =
+                    Line::new("Accuracy ").percent(corrected, format!("{path}.corrected")).words(" among all rows");
+                if let Some(ends) = metric.ci95 {
+                    line = line.words(" (95% interval ").percents(ends, &format!("{path}.ci95")).words(")");
+                }
+                lines.push(line.words("; ").percent(naive, format!("{path}.naive")).words(" among the labelled rows."));
+            }
         }
-        format!(
-            "\n{QUESTION}\n{}{}\n{}Naive: the labelled rows as they are. Corrected: all rows.\n",
-            table.render(),
-            found.whose(self.training.as_ref()),
-            gain(found).map_or_else(String::new, |sentence| sentence + "\n"),
-        )
+        let hidden = if self.truth.is_some() { "rows whose labels were hidden" } else { "held-out rows" };
+        for (name, path, model) in self.models().into_iter().rev() {
+            let Some(held_out) = model.held_out else { continue };
+            let mut line = Line::new(format!("The {name} model: accuracy "))
+                .percent(held_out.accuracy, format!("{path}.held_out.accuracy"));
+            if let Some(ends) = held_out.accuracy_ci95 {
+                line = line.words(" (").percents(ends, &format!("{path}.held_out.accuracy_ci95")).words(")");
+            }
+            lines.push(
+                line.words(" on ")
+                    .number(held_out.rows as f64, held_out.rows.to_string(), format!("{path}.held_out.rows"))
+                    .words(format!(" {hidden}.")),
+            );
+        }
+        lines
     }
 
-    /// The metrics of the cross-fitted classifier, large.
+    /// How good the model is: naive beside corrected, by group where there are groups.
     pub(crate) fn quality_block(&self) -> Markup {
-        let Some(found) = &self.evaluation else { return html! {} };
+        let training = self.training.as_ref();
+        let lines = self.quality_lines();
         html! {
-            h3 { (QUESTION) }
-            dl.numbers {
-                @for name in SHOWN {
-                    @if let Some((at, metric)) = found.metric(name) { (large_metric(metric, &format!("evaluation.metrics.{at}"))) }
+            @if lines.is_empty() { p { "No model was evaluated." } }
+            ul.plain { @for line in &lines { li { (line) } } }
+            @if let Some(found) = &self.evaluation {
+                (table(&found.table(), "Metrics of the model"))
+                p.quiet { "Naive: the labelled rows as they are. Corrected: all rows, each counting with the label that is expected of it. Debiasing: what correcting the probabilities for who was labelled changes." }
+                @if let Some(sentence) = gain(found) { p { (sentence) } }
+                p.quiet { (found.whose(training)) }
+                @if let (Some(by), Some(groups)) = (&found.by, found.group_table()) {
+                    h3 { "By " code { (cut(by, 60)) } }
+                    (table(&groups, &format!("Metrics by {}", cut(by, 60))))
                 }
             }
-            @if let Some(sentence) = gain(found) { p { (sentence) } }
-            p.quiet { (found.whose(self.training.as_ref())) }
+            @if let Some(parts) = training.and_then(Training::parts) { p { "The debiased model is " (parts) "." } }
+            @if let Some(sentence) = training.and_then(|training| training.own_phi(&self.findings)) { p { (sentence) } }
         }
     }
+}
+
+/// Lines of the table of groups.
+const GROUP_LINES: usize = 60;
+
+impl OutOfFold {
+    /// All classes and rows together.
+    fn table(&self) -> Table {
+        let line = |name: MetricName| {
+            let (at, metric) = self.metric(name)?;
+            let path = format!("evaluation.metrics.{at}");
+            let difference = self.differences.iter().position(|d| is_gain(d, name));
+            let change = difference.and_then(|at| Some((at, self.differences[at].corrected?)));
+            Some(vec![
+                Cell::text(format!("{}: {}", words(name, None), meaning(name))),
+                Cell::maybe(metric.naive, format!("{path}.naive")),
+                Cell::maybe(metric.corrected, format!("{path}.corrected")),
+                Cell::interval(metric.ci95, format!("{path}.ci95")),
+                change.map_or_else(
+                    || Cell::text("–"),
+                    |(at, value)| Cell::Number {
+                        value,
+                        text: format!("{value:+.4}"),
+                        path: Some(format!("evaluation.differences.{at}.corrected")),
+                    },
+                ),
+            ])
+        };
+        let heading = ["metric", "naive", "corrected", "95% interval", "debiasing"];
+        Table { heading: heading.map(str::to_owned).to_vec(), lines: SHOWN.into_iter().filter_map(line).collect() }
+    }
+
+    /// The accuracy of every group.
+    fn group_table(&self) -> Option<Table> {
+        let by = self.by.as_ref()?;
+        let is = |metric: &Metric| {
+            metric.name == MetricName::Accuracy
+                && metric.model == Self::DEBIASED
+                && metric.population == Population::All
+        };
+        let of_groups = self.metrics.iter().enumerate().filter(|(_, metric)| is(metric));
+        let line = |(at, metric): (usize, &Metric)| {
+            let path = format!("evaluation.metrics.{at}");
+            Some(vec![
+                Cell::text(metric.group.as_ref()?),
+                Cell::maybe(metric.naive, format!("{path}.naive")),
+                Cell::maybe(metric.corrected, format!("{path}.corrected")),
+                Cell::interval(metric.ci95, format!("{path}.ci95")),
+            ])
+        };
+        let lines: Vec<_> = of_groups.filter_map(line).take(GROUP_LINES).collect();
+        let heading = vec![cut(by, 40), "naive accuracy".into(), "corrected".into(), "95% interval".into()];
+        (!lines.is_empty()).then_some(Table { heading, lines })
+    }
+}
+
+fn is_gain(difference: &Difference, name: MetricName) -> bool {
+    difference.name == name
+        && difference.model == OutOfFold::DEBIASED
+        && difference.population == Population::All
+        && difference.group.is_none()
 }
 
 /// What debiasing changes, in a sentence.

@@ -1,5 +1,7 @@
 //! What a run found: one value, from which the text, the JSON and the page are made.
 
+use crate::more_labels::MoreLabels;
+use crate::next::NextStep;
 use crate::quality::OutOfFold;
 use crate::table::number;
 use base64::Engine as _;
@@ -46,6 +48,12 @@ pub struct Report {
     /// The truth, if labels were hidden on purpose.
     #[serde(default)]
     pub truth: Option<Truth>,
+    /// How much labels of rows drawn at random would narrow the intervals, where that was computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_labels: Option<MoreLabels>,
+    /// What to do next, in order, with commands where they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<NextStep>,
 }
 
 impl Report {
@@ -64,6 +72,8 @@ impl Report {
             training: None,
             uncertain: Vec::new(),
             truth: None,
+            more_labels: None,
+            next: Vec::new(),
         }
     }
 
@@ -85,6 +95,11 @@ impl Report {
     /// The same report with the unlabelled rows whose class is least certain, the least certain one first.
     pub fn with_uncertain(self, uncertain: Vec<UncertainRow>) -> Self {
         Self { uncertain, ..self }
+    }
+
+    /// The same report with what more labels would tell.
+    pub fn with_more_labels(self, more_labels: impl Into<Option<MoreLabels>>) -> Self {
+        Self { more_labels: more_labels.into(), ..self }
     }
 
     /// The same report with the truth that the labels hide.
@@ -199,7 +214,6 @@ impl Training {
         Self { trees_weight: weight.into(), ..self }
     }
 
-    /// What the debiased model is made of, where trees are a part of it.
     /// phi of the model by class, if it is another one than that of the findings.
     pub(crate) fn own_phi(&self, findings: &Findings) -> Option<String> {
         const SHOWN: usize = 6;
@@ -212,6 +226,7 @@ impl Training {
         Some(format!("The model was trained with phi of its own: {}{more}.", shown.join(", ")))
     }
 
+    /// What the debiased model is made of, where trees are a part of it.
     pub(crate) fn parts(&self) -> Option<String> {
         let percent = 100.0 * self.trees_weight?;
         Some(match percent {

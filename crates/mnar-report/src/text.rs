@@ -1,92 +1,114 @@
-//! A report as text for a terminal.
+//! A report as text for a terminal: the answers of the page, in the same order and words.
 
-use crate::labelling::{DOUBTFUL, checked_text, columns_text, groups_text, in_doubt};
+use crate::labelling::{DOUBTFUL, groups_text};
+use crate::line::percent;
 use crate::report::Report;
-use crate::table::{TextTable, interval, number, printable, printable_lines};
-use crate::words::{percents, self_masking_line};
+use crate::table::{TextTable, number, printable, printable_lines};
+use crate::words::Level;
+use mnar::analysis::IntervalKind;
+
+/// Classes of the table; the page and the JSON have all.
+const CLASSES: usize = 12;
 
 impl Report {
-    /// The verdict, a table of the classes, what is known of columns and groups, the models, the warnings, and what was checked. Tables
+    /// How common each class is, what decided who got labelled, how good the model is, what was checked, and what to do next. Tables
     /// fit 80 columns.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        if self.test.is_some() || self.findings.verdict.is_some() {
-            out.push_str(&format!("{}\n\n", printable(&self.verdict())));
+        let mut out = format!("{}.\n", printable(&self.headline().text()));
+        for light in self.failed() {
+            out.push_str(&format!("  {}: {}\n", light.about, printable(&light.sentence)));
         }
-        if in_doubt(&self.findings) {
-            out.push_str(&format!("{DOUBTFUL}\n"));
-        }
-        out.push_str(&self.classes_text());
-        if let Some(truth) = &self.truth {
-            out.push_str(&format!(
-                "\n  normalised error of phi {:.4} (a constant mechanism: {:.4})\n",
-                truth.phi_normalised_mse, truth.constant_normalised_mse
-            ));
-        }
-        if let Some(check) = self.findings.self_masking.as_ref().filter(|_| self.findings.verdict.is_none()) {
-            out.push_str(&format!("\nSelf-masking check: {}.\n", self_masking_line(check)));
-        }
-        out.push_str(&columns_text(&self.findings));
+        out.push_str(&format!("\n{}", self.classes_text()));
         out.push_str(&groups_text(&self.findings));
-        out.push_str(&self.quality_text());
-        out.push_str(&self.models_text());
+        if !self.nothing_missing() {
+            out.push_str(&self.answers());
+        }
         for warning in &self.findings.warnings {
             out.push_str(&format!("\nwarning: {warning}\n"));
         }
-        out.push_str(&self.findings.verdict.as_ref().map_or_else(String::new, checked_text));
         printable_lines(&out)
     }
 
-    fn classes_text(&self) -> String {
-        let found = &self.findings;
-        let of = |intervals: &Option<Vec<(f64, f64)>>, k: usize| {
-            intervals.as_ref().map_or("-".to_owned(), |all| interval(all[k]))
-        };
-        let mut table = match &self.truth {
-            None => TextTable::new(&["class", "labels", "phi", "95% interval", "share", "95% interval"]),
-            Some(_) => TextTable::new(&["class", "labels", "true phi", "phi", "95% interval", "true share", "share"]),
-        };
-        for (k, class) in self.classes().iter().enumerate() {
-            let labels = found.about.labelled_per_class[k].to_string();
-            let (phi, share) = (number(found.phi[k]), number(found.prevalence[k]));
-            let phi_interval = of(&found.phi_ci95, k);
-            table.row(match &self.truth {
-                None => vec![class.clone(), labels, phi, phi_interval, share, of(&found.prevalence_ci95, k)],
-                Some(truth) => {
-                    let (true_phi, true_share) = (number(truth.phi[k]), number(truth.prevalence[k]));
-                    vec![class.clone(), labels, true_phi, phi, phi_interval, true_share, share]
-                }
-            });
+    /// Everything but the shares.
+    fn answers(&self) -> String {
+        let mut out = String::new();
+        out.push_str(&format!("\nWho got labelled?  {}\n", printable(&self.verdict())));
+        out.push_str(&asked("How good?", &self.quality_lines().iter().map(|line| line.text()).collect::<Vec<_>>()));
+        out.push_str(&asked("What was checked?", &self.checked_lines()));
+        out.push_str("What next?\n");
+        for (i, next) in self.what_next().into_iter().enumerate() {
+            out.push_str(&format!("  {}. {}\n", i + 1, printable(&next.step)));
+            if let Some(command) = next.command {
+                out.push_str(&format!("     {}\n", printable(&command)));
+            }
         }
-        table.render()
-    }
-
-    fn models_text(&self) -> String {
-        let Some(training) = &self.training else { return String::new() };
-        let models = [("debiased", Some(&training.debiased)), ("biased baseline", training.baseline.as_ref())];
-        let scored: Vec<_> = models.into_iter().filter_map(|(name, model)| Some((name, model?.held_out?))).collect();
-        let Some((_, first)) = scored.first() else { return String::new() };
-        let mut out = if self.truth.is_some() {
-            format!("\nOn the {} rows whose labels were hidden:\n", first.rows)
-        } else {
-            format!("\nOn {} held-out labelled rows, weighted by 1/phi to stand for the population:\n", first.rows)
-        };
-        let mut table = TextTable::new(&["model", "accuracy", "95% interval", "log-loss"]);
-        for (name, scores) in scored {
-            table.row(vec![
-                name.into(),
-                format!("{:.2}%", 100.0 * scores.accuracy),
-                scores.accuracy_ci95.map_or("-".to_owned(), percents),
-                format!("{:.4}", scores.log_loss),
-            ]);
-        }
-        out.push_str(&table.render());
-        if let Some(sentence) = training.own_phi(&self.findings) {
-            out.push_str(&format!("{sentence}\n"));
-        }
-        if let Some(parts) = training.parts() {
-            out.push_str(&format!("The debiased model is {parts}.\n"));
-        }
+        let narrowing: Vec<String> = self.narrowing_line().iter().map(|line| line.text()).collect();
+        out.push_str(&asked("What to label?", &narrowing));
         out
     }
+
+    /// What was checked, what was not, and what cannot be, in a few sentences.
+    fn checked_lines(&self) -> Vec<String> {
+        let lights = self.lights();
+        let mut lines = Vec::new();
+        for (level, found) in
+            [(Level::Bad, "Problem found"), (Level::Careful, "Caution"), (Level::Good, "No problem found")]
+        {
+            let about = lights.iter().filter(|light| light.level == level).map(|light| light.about.to_lowercase());
+            let about: Vec<String> = about.collect();
+            lines.extend((!about.is_empty()).then(|| format!("{found}: {}.", about.join(", "))));
+        }
+        if self.findings.verdict.is_none() && self.test.is_some() {
+            lines.push(self.how_sure());
+        }
+        let not = self.not_checked();
+        let not: Vec<String> = not.iter().map(|sentence| lowered(sentence.trim_end_matches('.'))).collect();
+        lines.extend((!not.is_empty()).then(|| format!("Not checked: {}.", not.join("; "))));
+        lines.extend(self.cannot_be_checked().into_iter().take(1));
+        lines
+    }
+
+    /// The classes: those whose share is furthest from what the labels suggest, where there are many.
+    fn classes_text(&self) -> String {
+        let found = &self.findings;
+        let mut heading = vec!["class", "labels", "of the labels", "of all rows"];
+        let intervals = found.prevalence_ci95.is_some() && found.interval.kind != IntervalKind::None;
+        heading.extend(intervals.then_some("95% interval"));
+        heading.extend(self.truth.as_ref().map(|_| "truly"));
+        heading.push("phi");
+        let mut table = TextTable::new(&heading);
+        let mut order = self.by_gap();
+        let more = order.len().saturating_sub(CLASSES);
+        order.truncate(CLASSES);
+        order.sort_unstable();
+        for k in order {
+            let mut row = vec![
+                self.classes()[k].clone(),
+                found.about.labelled_per_class[k].to_string(),
+                percent(self.label_share(k)),
+                percent(found.prevalence[k]),
+            ];
+            let ends = |(low, high): (f64, f64)| format!("{} to {}", percent(low), percent(high));
+            row.extend(intervals.then(|| self.share_interval(k).map_or("-".to_owned(), ends)));
+            row.extend(self.truth.as_ref().map(|truth| percent(truth.prevalence[k])));
+            row.push(number(found.phi[k]));
+            table.row(row);
+        }
+        let doubt = if self.doubtful() { format!("  {DOUBTFUL}\n") } else { String::new() };
+        let left_out =
+            if more > 0 { format!("  and {more} more classes; the page has them all\n") } else { String::new() };
+        let phi = if self.nothing_missing() { "" } else { "  (phi: the share of the class that has a label)\n" };
+        format!("{doubt}{}{left_out}{phi}", table.render())
+    }
+}
+
+/// A question and its answers; nothing without an answer.
+fn asked(question: &str, answers: &[String]) -> String {
+    if answers.is_empty() { String::new() } else { format!("{question}  {}\n", printable(&answers.join(" "))) }
+}
+
+/// The sentence with its first letter in lower case.
+fn lowered(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }

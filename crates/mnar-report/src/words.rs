@@ -67,15 +67,14 @@ fn misfit(check: &SelfMaskingCheck) -> String {
     format!("unlabelled rows look {harder} to classify than labelled rows of the same classes")
 }
 
-/// What to do where only one class is ever labelled.
-fn steps_with_given_share(class: &str) -> Vec<String> {
-    vec![
-        format!("Check where the share of `{class}` comes from: every number here rests on it."),
-        format!("Ask whether all rows of `{class}` had the same chance of a label, severe and mild ones alike."),
-        "Have a random sample of the rows labelled, whatever their class, and name it as an audit: it replaces both assumptions."
-            .to_owned(),
-    ]
-}
+/// What the checks are about, in the reader's words.
+pub(crate) const INFLUENCES: &str = "Other influences";
+pub(crate) const ROWS: &str = "Hard and easy rows";
+pub(crate) const MECHANISM: &str = "Mechanism";
+pub(crate) const APART: &str = "Telling the classes apart";
+pub(crate) const WEIGHT: &str = "Weight of the labels";
+pub(crate) const CALIBRATION: &str = "Calibration";
+pub(crate) const CONVERGENCE: &str = "Convergence";
 
 /// How far a reader can rely on something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,176 +171,6 @@ impl Report {
         }
     }
 
-    /// What to do next.
-    pub fn next_steps(&self) -> Vec<String> {
-        if let Some(bound) = &self.findings.positive {
-            return steps_with_given_share(&bound.class);
-        }
-        match &self.findings.verdict {
-            Some(verdict) => self.steps_after(verdict.kind),
-            None => self.steps_after_test(),
-        }
-    }
-
-    /// How the numbers were made, for the methods section of a paper; empty where nothing was estimated.
-    pub fn methods(&self) -> String {
-        let found = &self.findings;
-        if self.nothing_missing() {
-            return String::new();
-        }
-        if let Some(bound) = &found.positive {
-            return format!(
-                "Only rows of the class `{}` are ever labelled. P(labelled | class) is the share of labelled rows divided by the share of the class, which was given; its interval is Wilson's, with that share taken as exact. p(class | x) is P(labelled | x), from a calibrated classifier that was trained on all rows, divided by P(labelled | class), under the assumption that all rows of the class have the same chance of a label. From {} rows, {} of them labelled.",
-                bound.class, bound.n, bound.n_labelled
-            );
-        }
-        let given = found.labelling.as_ref().map_or_else(String::new, |of| quoted(of.given.iter().map(String::as_str)));
-        let depends = if given.is_empty() { "the class".to_owned() } else { format!("the class and {given}") };
-        let mut out = match &found.audit {
-            Some(audit) => format!(
-                "The class shares come from {} rows whose labels were requested at random, made more precise by the predictions of all rows.",
-                audit.rows
-            ),
-            None => format!(
-                "P(labelled | class) and the class shares were estimated by the method `{}` from a classifier's probabilities for {} rows, {} of them labelled, under the assumption that labelling depends on {depends} alone.",
-                found.method, found.about.n, found.about.n_labelled
-            ),
-        };
-        if found.calibration.is_some() {
-            out.push_str(
-                " The probabilities were calibrated on the labelled rows by temperature scaling with a bias per class.",
-            );
-        }
-        if found.interval.kind != IntervalKind::None && found.audit.is_none() {
-            let replicates = match found.interval.replicates {
-                0 => String::new(),
-                replicates => format!(" ({replicates} replicates)"),
-            };
-            out.push_str(&format!(" How the 95% intervals were made: {}{replicates}.", found.interval.kind.name()));
-        }
-        if let Some(of) = &found.labelling {
-            out.push_str(&format!(" Whether it is chance who gets labelled was tested by the {} test", of.chance.test));
-            if of.class_enough.is_some() {
-                out.push_str(", and whether columns matter beyond the mechanism by score tests with Holm's correction");
-            }
-            out.push_str(&format!(", at the {} level.", percent(of.level)));
-        }
-        out.push_str(" The approach is that of Sportisse, Schmutz, Humbert, Bouveyron and Mattei, \"Are labels informative in semi-supervised learning? Estimating and leveraging the missing-data mechanism\" (ICML 2023).");
-        out
-    }
-
-    fn steps_after(&self, kind: VerdictKind) -> Vec<String> {
-        let (labelling, audit) = (self.findings.labelling.as_ref(), self.findings.audit.as_ref());
-        let mut steps = Vec::new();
-        let settle = "Settle the problems that the checks below found before you rely on any number.";
-        let problems = self.lights().iter().any(|light| light.level == Level::Bad);
-        if kind == VerdictKind::Unclear {
-            let columns = labelling.and_then(|of| Some((of.remaining()?, of.level)));
-            let columns: Vec<&str> = columns
-                .iter()
-                .flat_map(|(check, level)| {
-                    check.columns.iter().filter(|column| column.p_holm <= *level).map(|column| column.column.as_str())
-                })
-                .collect();
-            steps.push(match audit {
-                None => "First settle what decides who gets labelled: until then, do not use the shares, phi or a model that rests on them.".to_owned(),
-                Some(audit) => format!(
-                    "First settle what decides who gets labelled: the shares and phi come from the {} audited rows, but a model's weights rest on the mechanism.",
-                    audit.rows
-                ),
-            });
-            if !columns.is_empty() {
-                steps.push(format!(
-                    "Let the mechanism also depend on {}, and see whether the checks still find something.",
-                    quoted(columns.into_iter())
-                ));
-            }
-            steps
-                .push("Ask those who labelled how they chose rows, and whether it is recorded in a column.".to_owned());
-            if audit.is_none() {
-                steps.push(
-                    "Have a random sample of the rows labelled: those labels say what the others cannot.".to_owned(),
-                );
-            }
-            return steps;
-        }
-        if problems {
-            steps.push(settle.to_owned());
-        }
-        let given = labelling.map_or_else(String::new, |of| quoted(of.given.iter().map(String::as_str)));
-        match kind {
-            VerdictKind::AtRandom => {
-                steps.push("Nothing that was checked asks for a correction of how the labels were chosen.".to_owned());
-                steps.push("A test that does not reject is not proof: look at the width of the intervals.".to_owned());
-            }
-            VerdictKind::ByClass => {
-                steps.push("Do not read class shares off the labels: use the estimated shares.".to_owned());
-                steps.push(self.model_step("1/phi"));
-                steps.extend(self.more_labels());
-            }
-            VerdictKind::ByColumns | VerdictKind::ByClassAndColumns => {
-                steps.push(format!("Do not read class shares off the labels: use the estimated shares, which take {given} into account."));
-                steps.push(self.model_step(&format!(
-                    "the inverse of its probability of being labelled, which depends on {given}"
-                )));
-                if kind == VerdictKind::ByClassAndColumns {
-                    steps.extend(self.more_labels());
-                }
-            }
-            _ => {}
-        }
-        if labelling.is_some_and(|of| of.class_enough.is_none()) {
-            steps.push("Give the columns that may have decided who got labelled, such as place, time or who labelled: only then can it be checked whether the class is enough.".to_owned());
-        }
-        steps
-    }
-
-    fn model_step(&self, weight: &str) -> String {
-        match self.training {
-            Some(_) => "Predict with the debiased model.".to_owned(),
-            None => format!("When you train a model, weight each label by {weight}."),
-        }
-    }
-
-    fn more_labels(&self) -> Option<String> {
-        let (_, least) = most_and_least(&self.findings.phi)?;
-        let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows below" };
-        Some(format!(
-            "More labels help most in the class that is labelled least often: start with rows that may be `{}`{such_as}.",
-            self.classes()[least]
-        ))
-    }
-
-    fn steps_after_test(&self) -> Vec<String> {
-        let mut steps = Vec::new();
-        if self.lights().iter().any(|light| light.level == Level::Bad) {
-            steps.push("Settle the problems that the checks below found before you rely on any number.".to_owned());
-        }
-        match self.rejects() {
-            Some(true) => {
-                steps.push("Do not read class shares off the labels: use the estimated shares below.".to_owned());
-                steps.push(if self.training.is_some() {
-                    "Predict with the debiased model.".to_owned()
-                } else {
-                    "Weight each label by 1/phi when you train a model; a full run does that for you.".to_owned()
-                });
-                steps.extend(self.more_labels());
-            }
-            Some(false) => {
-                steps.push("The test gives no reason to correct for how the labels were chosen.".to_owned());
-                steps.push(
-                    "A test that does not reject is not proof: look at the width of the intervals before you rely on it."
-                        .to_owned(),
-                );
-            }
-            None if self.nothing_missing() => steps.push("Use the data as they are.".to_owned()),
-            None => {
-                steps.push("Test whether the labels are informative before you rely on the labels alone.".to_owned());
-            }
-        }
-        steps
-    }
-
     /// The checks that decide how far the numbers can be relied on.
     pub fn lights(&self) -> Vec<Light> {
         let found = &self.findings;
@@ -363,17 +192,15 @@ impl Report {
                 );
                 (Level::Careful, sentence)
             };
-            let meaning = "Labels that depend on the class alone leave unlabelled rows as hard to classify as labelled rows of their class.";
-            lights.push(Light { about: "Self-masking", meaning, level, sentence });
+            let meaning = "Labels that depend on the class alone (self-masking) leave unlabelled rows as hard to classify as labelled rows of their class.";
+            lights.push(Light { about: ROWS, meaning, level, sentence });
         }
         if let Some(verdict) = found.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Unclear)
             && lights.iter().all(|light| light.level == Level::Good)
         {
             let meaning = "The estimate rests on a mechanism that the data must not contradict and must identify.";
-            lights.insert(
-                0,
-                Light { about: "Mechanism", meaning, level: Level::Bad, sentence: verdict.headline.clone() },
-            );
+            lights
+                .insert(0, Light { about: MECHANISM, meaning, level: Level::Bad, sentence: verdict.headline.clone() });
         }
         if let Some(identifiability) = &found.identifiability {
             let level = match identifiability.verdict {
@@ -382,8 +209,8 @@ impl Report {
                 Verdict::Poor => Level::Bad,
             };
             let sentence = capitalised(identifiability.verdict.sentence()) + ".";
-            let meaning = "The mechanism can be estimated only if the classifier tells the classes apart.";
-            lights.push(Light { about: "Identifiability", meaning, level, sentence });
+            let meaning = "What decided who got labelled can be estimated only if the classifier tells the classes apart (identifiability).";
+            lights.push(Light { about: APART, meaning, level, sentence });
         }
         if !self.nothing_missing() {
             let (size, labels) = (found.effective_sample_size, found.about.n_labelled);
@@ -397,9 +224,8 @@ impl Report {
                 "Weighted by 1/phi, the {labels} labels are worth {size:.0} unweighted ones ({}).",
                 percent((share * 100.0).round() / 100.0)
             );
-            let meaning =
-                "Weights that differ much make few labels count for many rows, as if there were fewer labels.";
-            lights.push(Light { about: "Effective sample size", meaning, level, sentence });
+            let meaning = "Labels of a class that is rarely labelled count for many rows. The more the weights differ, the fewer equal labels they are worth (effective sample size).";
+            lights.push(Light { about: WEIGHT, meaning, level, sentence });
         }
         if let Some(calibration) = found.calibration.as_ref().filter(|calibration| calibration.ece_after.is_finite()) {
             let level = match calibration.ece_after {
@@ -412,13 +238,13 @@ impl Report {
                 share(calibration.ece_after),
                 share(calibration.ece_before)
             );
-            let meaning = "The estimate takes the classifier's probabilities at their word.";
-            lights.push(Light { about: "Calibration", meaning, level, sentence });
+            let meaning = "Calibrated probabilities come true as often as they say: of rows predicted with 80%, four in five are right. The estimate relies on that.";
+            lights.push(Light { about: CALIBRATION, meaning, level, sentence });
         }
         if !found.converged {
             let sentence = "The estimator did not converge: the numbers are those at which it stopped.".to_owned();
             let meaning = "The estimate is found step by step.";
-            lights.push(Light { about: "Convergence", meaning, level: Level::Bad, sentence });
+            lights.push(Light { about: CONVERGENCE, meaning, level: Level::Bad, sentence });
         }
         lights
     }
@@ -429,6 +255,13 @@ fn other_influences(of: &Labelling) -> Light {
     let beyond = if of.given.is_empty() { "Beyond the class" } else { "Beyond the class and the given columns" };
     let (level, sentence) = match of.remaining() {
         None => (Level::Careful, "Not checked: no columns were given.".to_owned()),
+        Some(check) if check.columns.is_empty() && check.easy_rows.p_holm > of.level => (
+            Level::Careful,
+            format!(
+                "There are no columns to look at; labels show no dependence on how sure the classifier is ({}).",
+                p_value(check.p_value)
+            ),
+        ),
         Some(check) => {
             let looked_at = check.columns.len() + 1;
             match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
@@ -454,7 +287,7 @@ fn other_influences(of: &Labelling) -> Light {
         true => "The estimate assumes that the class alone decides who gets labelled.",
         false => "The estimate assumes that the class and the given columns alone decide who gets labelled.",
     };
-    Light { about: "Other influences", meaning, level, sentence }
+    Light { about: INFLUENCES, meaning, level, sentence }
 }
 
 fn sentence_of(result: &TestResult) -> String {

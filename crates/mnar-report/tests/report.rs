@@ -5,7 +5,7 @@ mod samples;
 
 use mnar::analysis::{EstimateSettings, Evidence, TestSettings, VerdictKind};
 use mnar::{Labels, PosteriorKind, Posteriors};
-use mnar_report::{Level, Report, ReportError, SCHEMA, estimate_text, test_text};
+use mnar_report::{Comparison, Level, Report, ReportError, SCHEMA, estimate_text, test_text};
 use samples::{KINDS, bare, full, hostile, hostile_columns, judged, kind_name, plain};
 use serde_json::{Value, json};
 use std::error::Error as _;
@@ -138,7 +138,7 @@ fn reports_of_layout_1_are_upgraded() {
         assert_eq!(new["classifier"]["confusion"], old["confusion"], "{name}");
         assert_eq!(new["classifier"]["reliability_after"], old["calibration"]["after"], "{name}");
         assert_eq!(new["calibration"]["ece_after"], old["calibration"]["error_after"], "{name}");
-        assert!(report.to_html().unwrap().contains("Can you rely on these numbers?"), "{name}");
+        assert!(report.to_html().unwrap().contains("How common is each class really?"), "{name}");
         assert!(!report.to_text().is_empty(), "{name}");
         report.figures().iter().for_each(|figure| assert!(figure.svg().is_ok(), "{name}: {}", figure.id));
     }
@@ -229,11 +229,16 @@ fn words_follow_the_numbers() {
     assert!(report.verdict().starts_with("These labels are informative (p = 0.0123)"));
     assert!(report.verdict().contains("`class 0` is about 3.0 times as likely to be labelled as class `class 2`"));
     let level = |report: &Report, about: &str| report.lights().iter().find(|light| light.about == about).unwrap().level;
-    assert_eq!(level(&report, "Self-masking"), Level::Careful);
-    assert_eq!(level(&report, "Identifiability"), Level::Bad);
-    assert!(report.next_steps()[0].contains("problems"));
+    assert_eq!(level(&report, "Hard and easy rows"), Level::Careful);
+    assert_eq!(level(&report, "Telling the classes apart"), Level::Bad);
+    assert!(report.next_steps()[0].contains("failed checks"));
     let page = report.to_html().unwrap();
-    assert!(page.contains("data-level=\"bad\"") && page.contains("Identifiability: problem found"));
+    assert!(page.contains("data-level=\"bad\"") && page.contains("Telling the classes apart: problem found"));
+    // A failed check stands before every number, and changes the headline.
+    let reason = "Do not rely on these numbers yet: the classes are not told apart well enough";
+    assert!(page.contains(&format!("<h1 data-answer=\"headline\">{reason}</h1>")));
+    assert!(page.find("id=\"failed\"").unwrap() < page.find("data-answer=\"prevalence\"").unwrap());
+    assert!(report.to_text().starts_with(reason));
 
     let test = report.test.as_mut().unwrap();
     (test.result.p_value, test.reject) = (0.3, false);
@@ -243,17 +248,17 @@ fn words_follow_the_numbers() {
     let light = report.lights().remove(0);
     assert_eq!(light.sentence, "No sign that labels depend on more than the class (p = 0.3400).");
     assert_eq!(light.level.name(), "no problem found");
-    assert!(report.to_text().contains("\nSelf-masking check: no sign that labels depend on more than the class"));
+    assert!(report.to_text().contains("No problem found: hard and easy rows"), "{}", report.to_text());
     report.findings.converged = false;
     assert_eq!(level(&report, "Convergence"), Level::Bad);
 
     report.test = None;
     assert!(report.verdict().contains("not tested"));
-    assert!(report.to_html().unwrap().contains("<h1>Are these labels informative?</h1>"));
+    assert!(report.to_html().unwrap().contains("It was not tested whether these labels are informative."));
     let bare = bare();
     assert!(bare.verdict().starts_with("No label is missing"));
     assert!(bare.lights().is_empty());
-    assert!(bare.to_html().unwrap().contains("<h1>No labels are missing</h1>"));
+    assert!(bare.to_html().unwrap().contains("<h1 data-answer=\"headline\">No labels are missing</h1>"));
 }
 
 /// The committed texts are those of the code. `MNAR_BLESS=1 cargo test` writes them again.
@@ -271,13 +276,15 @@ fn every_kind_of_verdict_has_its_text() {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{name}");
         let verdict = report.findings.verdict.as_ref().unwrap();
         let tables = report.to_text();
-        for line in tables.lines().filter(|line| line.starts_with("  ") && !line.contains('?')) {
+        let lines = tables.lines().filter(|line| line.starts_with("  ") && line.contains('%') && !line.contains(':'));
+        for line in lines {
             assert!(line.chars().count() <= 80, "{line}");
         }
+        assert!(text.starts_with(&verdict.headline), "{name}");
+        assert!(text.trim_end().ends_with(&verdict.cannot_know), "{name}");
         for text in [text, report.to_text()] {
-            assert!(text.starts_with(&verdict.headline), "{name}");
-            assert!(text.trim_end().ends_with(&verdict.cannot_know), "{name}");
-            let doubted = text.contains("\nThe numbers below assume a mechanism");
+            assert!(text.contains(&verdict.headline) && text.contains(&verdict.cannot_know), "{name}");
+            let doubted = text.contains("The numbers below assume a mechanism");
             assert_eq!(doubted, kind == VerdictKind::Unclear, "{name}");
         }
     }
@@ -295,7 +302,9 @@ fn words_follow_the_verdict() {
         let uses_shares = steps.iter().any(|step| step.contains("use the estimated shares"));
         assert_eq!(uses_shares, !matches!(kind, VerdictKind::Unclear | VerdictKind::AtRandom), "{name}");
         let page = report.to_html().unwrap();
-        assert!(page.contains("<h1>What decided who got labelled?</h1>"), "{name}");
+        let headline = page.split("data-answer=\"headline\">").nth(1).unwrap().split("</h1>").next().unwrap();
+        assert_eq!(headline.starts_with("Do not rely"), kind == VerdictKind::Unclear, "{name}: {headline}");
+        assert_eq!(headline.contains("of all rows (95% interval "), kind != VerdictKind::Unclear, "{name}: {headline}");
         assert!(page.contains("data-figure=\"rates\"") && page.contains("Is it chance?"), "{name}");
         assert_eq!(
             page.contains("Odds of a label by column"),
@@ -303,7 +312,7 @@ fn words_follow_the_verdict() {
             "{name}"
         );
         assert!(page.contains("data-path=\"prevalence_ci95.0.1\""), "{name}");
-        let seen = page.split("<script").next().unwrap().to_lowercase();
+        let seen = page.split("<script").next().unwrap().to_lowercase().replace("how good", "");
         assert!(!seen.contains("believable") && !seen.contains(" good"), "{name}");
     }
     let unclear = judged(VerdictKind::Unclear, None);
@@ -315,6 +324,7 @@ fn words_follow_the_verdict() {
         "rows": 90, "reliance": 0.7, "p_value": 0.002, "contradicts": true, "mechanism_prevalence": [0.4, 0.6],
         "audited_shares": [0.35, 0.65],
     });
+    audited["next"] = json!([]);
     let audited = Report::from_json(&audited.to_string()).unwrap();
     assert!(audited.next_steps()[0].contains("the 90 audited rows"));
     assert!(!audited.to_text().contains("The numbers below assume"));
@@ -330,7 +340,7 @@ fn words_follow_the_verdict() {
     assert!(unclear.to_html().unwrap().contains("Not checked: no columns were given"));
     // A verdict can stand alone.
     unclear.findings.labelling = None;
-    assert!(unclear.to_html().is_ok() && unclear.to_text().contains("What was checked"));
+    assert!(unclear.to_html().is_ok() && unclear.to_text().contains("What was checked?"));
 }
 
 /// Names of columns and groups neither become HTML nor upset a terminal.
@@ -353,7 +363,7 @@ fn names_of_columns_do_no_harm() {
 
 #[test]
 fn tables_fit_eighty_columns() {
-    for line in full(plain(12)).to_text().lines().filter(|line| line.starts_with("  ")) {
+    for line in full(plain(12)).to_text().lines().filter(|line| line.starts_with("  class ")) {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }
@@ -405,17 +415,75 @@ fn estimates_and_tests_are_put_into_words() {
 fn the_quality_of_the_model_is_shown_with_its_owner() {
     let report = full(plain(3));
     let text = report.to_text();
-    assert!(text.contains("How good is the model, corrected for who was labelled?"), "{text}");
-    assert!(text.contains("0.8500     0.8100  0.7800–0.8400       +0.0312"), "{text}");
-    assert!(text.contains("of softmax regression, cross-fitted") && text.contains("another one, a network"), "{text}");
+    let accuracy =
+        "How good?  Accuracy 81.0% among all rows (95% interval 78.0% to 84.0%); 85.0% among the labelled rows.";
+    assert!(text.contains(accuracy), "{text}");
     let page = report.to_html().unwrap();
+    assert!(page.contains("of softmax regression, cross-fitted") && page.contains("another one, a network"));
     assert!(page.contains("changes the accuracy by +3.1 percentage points (95% interval +1.1 to +5.2"), "the gain");
-    assert!(page.contains("held-out accuracy, debiased"));
-    let own = report.clone().with_evaluation(samples::evaluation().with_final_model(true)).to_text();
-    assert!(own.contains("the same classifier, trained on all labels") && !own.contains("another one"), "{own}");
-    let none = report.with_evaluation(None);
-    assert!(!none.to_text().contains("How good") && !none.to_html().unwrap().contains("How good is the model"));
-    assert!(none.to_html().unwrap().contains(">accuracy, debiased"));
+    assert!(page.contains("data-path=\"evaluation.differences.0.corrected\""));
+    let own = report.clone().with_evaluation(samples::evaluation().with_final_model(true)).to_html().unwrap();
+    assert!(own.contains("the same classifier, trained on all labels") && !own.contains("another one"));
+    let none = report.with_evaluation(None).with_training(None);
+    assert!(!none.to_text().contains("How good") && none.to_html().unwrap().contains("No model was evaluated."));
+}
+
+/// The accuracy of every group stands below that of all rows, where there are groups.
+#[test]
+fn the_quality_of_the_model_is_shown_by_group() {
+    let report = full(plain(3));
+    let mut value: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+    value["evaluation"]["by"] = json!("ward");
+    let mut metric = value["evaluation"]["metrics"][4].clone();
+    (metric["group"], metric["corrected"]) = (json!("north"), json!(0.71));
+    value["evaluation"]["metrics"].as_array_mut().unwrap().push(metric);
+    let report = Report::from_json(&value.to_string()).unwrap();
+    let page = report.to_html().unwrap();
+    assert!(page.contains("data-path=\"evaluation.metrics.8.corrected\" data-value=\"0.71\""));
+    assert!(report.to_text().contains("Accuracy 81.0% among all rows"), "the group is not taken for all rows");
+}
+
+/// The page answers in the order in which a reader asks, and the terminal in the same.
+#[test]
+fn the_page_has_the_order_of_the_reader() {
+    let order = |text: &str, marks: &[&str]| {
+        let at: Vec<usize> = marks.iter().map(|mark| text.find(mark).unwrap_or_else(|| panic!("{mark}"))).collect();
+        assert!(at.is_sorted(), "{at:?}");
+    };
+    let report = full(plain(3));
+    let sections = ["verdict", "prevalence", "labelling", "quality", "checks", "next", "label-next", "methods", "run"];
+    let sections = sections.map(|id| format!("<section id=\"{id}\""));
+    let page = report.to_html().unwrap();
+    order(&page, &sections.iter().map(String::as_str).collect::<Vec<_>>());
+    let asked = ["of all rows", "Who got labelled?", "How good?", "What was checked?", "What next?", "What to label?"];
+    order(&report.to_text(), &asked);
+    // A methods paragraph with the numbers of this run, and what to cite.
+    assert!(page.contains("Estimated class shares (95% interval)") && page.contains("Saerens"));
+    // Commands that can be pasted.
+    let page = judged(VerdictKind::Unclear, None).to_html().unwrap();
+    assert!(
+        page.contains("mnar fit patients.csv --label y --given &#39;site,age&#39;")
+            || page.contains("--given 'site,age'")
+    );
+}
+
+#[test]
+fn runs_are_compared() {
+    let [.., by_columns, by_both, unclear] = KINDS.map(|kind| judged(kind, None));
+    let mut other = by_both.clone();
+    other.provenance =
+        other.provenance.with_settings(serde_json::Map::from_iter([("given".to_owned(), json!("site"))]));
+    let runs = vec![("a".to_owned(), by_columns), ("b".to_owned(), other), ("<b>c".to_owned(), unclear)];
+    let comparison = Comparison::new(runs).unwrap();
+    let (text, page) = (comparison.to_text(), comparison.to_html().unwrap());
+    for said in ["33.3% (26.7% to 40.0%)", "Settings that differ\n  given: – | site | –", "<b>c: Unclear"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(page.contains("data-path=\"runs.1.report.prevalence.0\"") && !page.contains("<b>c"));
+    assert!(page.contains("Do not rely on every run"));
+    let error = Comparison::new(vec![("a".to_owned(), bare()), ("b".to_owned(), full(plain(1)))]);
+    assert!(error.is_ok(), "`class 0` is in both");
+    assert!(matches!(Comparison::new(vec![("a".to_owned(), bare())]), Err(ReportError::NothingToCompare)));
 }
 
 #[test]

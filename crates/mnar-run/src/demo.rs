@@ -1,7 +1,8 @@
 //! The embedded samples, masked by a known mechanism, from the test to the debiased classifier.
 
 use crate::error::RunError;
-use crate::report::{Origin, uncertain_rows};
+use crate::quality::out_of_fold;
+use crate::report::{Origin, more_labels, uncertain_rows};
 use clap::ValueEnum;
 use mnar::analysis::{CONFIDENCE, EstimateSettings, Evidence, Features, TestSettings};
 use mnar::classify::{SoftmaxRegression, Standardise};
@@ -65,12 +66,7 @@ struct Settings {
 const FOLDS: usize = 5;
 
 /// Hides labels of a sample, estimates the mechanism, tests, and trains with and without correction.
-pub fn demo(
-    sample: DemoSample,
-    seed: u64,
-    command: Option<String>,
-    progress: &dyn Progress,
-) -> Result<Report, RunError> {
+pub fn demo(sample: DemoSample, seed: u64, origin: Origin, progress: &dyn Progress) -> Result<Report, RunError> {
     let start = Instant::now();
     let FullyLabelled { x, y, names, .. } = sample.read();
     let truth = sample.phi()?;
@@ -86,6 +82,7 @@ pub fn demo(
     let test = TestSettings { seed, ..Default::default() }.decide(&evidence, progress)?;
     let settings = EstimateSettings { seed, ..Default::default() }.for_report(PosteriorKind::Labelled);
     let findings = settings.run(&evidence, progress)?;
+    let evaluation = out_of_fold(&evidence, &findings, settings, None, "softmax regression", progress)?;
 
     let hidden = Hidden { x: &x, labels: &labels, y: &y };
     let (_, baseline) = hidden.train(&regression, None)?;
@@ -109,13 +106,17 @@ pub fn demo(
         replicates: findings.interval.replicates,
         permutations: test.result.draws,
     };
-    let origin = Origin { title: format!("the {} sample", sample.name()), command };
+    let origin = Origin { title: format!("the {} sample", sample.name()), ..origin };
+    let more = more_labels(findings.calibrated.as_ref().unwrap_or(&evidence.posteriors), &findings);
     let training = Training::new(findings.phi.clone(), debiased).with_baseline(baseline);
-    Ok(Report::new(origin.provenance(&settings, "cpu".to_owned(), start)?, findings)
+    let report = Report::new(origin.provenance(&settings, "cpu".to_owned(), start)?, findings)
         .with_test(test)
+        .with_evaluation(evaluation)
         .with_training(training)
         .with_uncertain(uncertain)
-        .with_truth(truth))
+        .with_more_labels(more)
+        .with_truth(truth);
+    Ok(origin.with_commands(report))
 }
 
 /// A sample with hidden labels, and the truth.

@@ -13,7 +13,7 @@ use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
 use crate::quality::out_of_fold;
 use crate::recorder::Recorder;
-use crate::report::{Origin, uncertain_rows};
+use crate::report::{Origin, more_labels, uncertain_rows};
 use crate::sets::SavedSets;
 use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, Given, TestDecision};
 use mnar::classify::{BoostedTrees, SoftmaxRegression};
@@ -61,7 +61,7 @@ impl<'a> FitRequest<'a> {
     /// A new run of these data in this folder, with default options.
     pub fn new(data: impl Into<Source<'a>>, folder: impl Into<PathBuf>) -> Self {
         let data = data.into();
-        let origin = Origin { title: data.name(), command: None };
+        let origin = Origin { title: data.name(), ..Default::default() };
         Self {
             data,
             options: FitOptions::default(),
@@ -442,6 +442,8 @@ impl Run<'_> {
             Examples::Table(_) => None,
         };
         let uncertain = uncertain_rows(&population, labels, &Propensity::new(phi, row_phi), name, png);
+        // Cross-fitted predictions are not as sure of the labelled rows as the model that has seen them.
+        let more = more_labels(findings.calibrated.as_ref().unwrap_or(&population), &findings);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
         predictions.with_labels(labels.clone()).write_with(&folder.predictions()?, self.formulas)?;
@@ -465,7 +467,9 @@ impl Run<'_> {
             .with_test(test)
             .with_evaluation(evaluation)
             .with_training(training)
-            .with_uncertain(uncertain);
+            .with_uncertain(uncertain)
+            .with_more_labels(more);
+        let report = origin.with_commands(report);
         folder.finish(&report)?;
         Ok(report)
     }

@@ -76,5 +76,5 @@ pub use plan::FitPlan;
 pub use positive::{PositiveAnalysis, PositiveOptions};
 pub use predict::{PredictOptions, predict};
 pub use predictions::Predictions;
-pub use report::{Origin, SavedReport, estimate_report, evaluation_page};
+pub use report::{Origin, SavedReport, Spelling, estimate_report, evaluation_page};
 pub use sets::SetOptions;

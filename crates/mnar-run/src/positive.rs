@@ -148,7 +148,7 @@ impl PositiveData {
             uncertain_rows(predictions.population(), &labels, &Propensity::new(&findings.phi, None), name, |_| None);
         predictions.with_labels(labels).write_with(&folder.predictions()?, request.formulas)?;
         let provenance = request.origin.provenance(&options, "cpu".to_owned(), start)?;
-        let report = Report::new(provenance, findings).with_uncertain(uncertain);
+        let report = request.origin.with_commands(Report::new(provenance, findings).with_uncertain(uncertain));
         folder.finish(&report)?;
         progress.end();
         Ok(report)

@@ -30,7 +30,8 @@ pub(crate) fn out_of_fold(
     let biased = evidence.posteriors.as_ref();
     let debiased = of_population(biased, &Propensity::new(&findings.phi, findings.row_phi.as_deref()))?;
     let replicates = affordable(biased.len().saturating_mul(biased.n_classes()), asked);
-    let estimate = EstimateSettings { by: None, replicates: Some(replicates), ..settings };
+    let by = findings.by.as_ref().map(|by| by.column.clone());
+    let estimate = EstimateSettings { by, replicates: Some(replicates), ..settings };
     let models = [(OutOfFold::BIASED, biased), (OutOfFold::DEBIASED, &debiased)];
     let models = models.map(|(name, p)| Model { name: name.to_owned(), scores: Scores::Probabilities(p) });
     let settings = EvaluateSettings { estimate, ..Default::default() };

@@ -7,10 +7,11 @@ use mnar::analysis::{EstimateSettings, Evidence, Findings, TestSettings};
 use mnar::diagnose::most_uncertain_by;
 use mnar::evaluate::{EvaluateSettings, Evaluation};
 use mnar::{Labels, Posteriors, Progress};
-use mnar_report::{Guess, Provenance, Report, UncertainRow, evaluate_html};
+use mnar_report::{Guess, MoreLabels, Provenance, Report, Task, UncertainRow, evaluate_html};
 use mnar_train::Propensity;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 /// What a report says about where it comes from.
@@ -20,6 +21,25 @@ pub struct Origin {
     pub title: String,
     /// The command that makes the report again.
     pub command: Option<String>,
+    /// How the caller spells what to do next.
+    pub spelling: Option<Spelling>,
+}
+
+/// How the caller spells what to do next: a command, or a call in Python.
+#[derive(Clone)]
+pub struct Spelling(Arc<dyn Fn(&Task) -> Option<String> + Send + Sync>);
+
+impl Spelling {
+    /// Tasks are spelt by this function, as far as it knows them.
+    pub fn new(spell: impl Fn(&Task) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(spell))
+    }
+}
+
+impl std::fmt::Debug for Spelling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spelling")
+    }
 }
 
 impl Origin {
@@ -40,6 +60,25 @@ impl Origin {
             .with_computed_on(computed_on)
             .with_seconds(start.elapsed().as_secs_f64()))
     }
+
+    /// The report with the steps that come next, and the commands for them.
+    pub(crate) fn with_commands(&self, report: Report) -> Report {
+        report.with_commands(|task| self.spelling.as_ref().and_then(|spelling| (spelling.0)(task)))
+    }
+}
+
+/// What labels of rows drawn at random would tell, from the predictions of all rows under the mechanism.
+pub(crate) fn more_labels(posteriors: &Posteriors, findings: &Findings) -> MoreLabels {
+    let phi = Propensity::new(&findings.phi, findings.row_phi.as_deref());
+    let mut open = vec![0.0; posteriors.n_classes()];
+    for row in 0..posteriors.len() {
+        let p = posteriors.of_population(row, phi.of(row));
+        open.iter_mut().zip(p).for_each(|(sum, p)| *sum += p * (1.0 - p));
+    }
+    let rows = posteriors.len();
+    open.iter_mut().for_each(|sum| *sum /= rows.max(1) as f64);
+
+    MoreLabels::new(findings.prevalence.as_slice(), &open, rows, findings.prevalence_ci95.as_deref())
 }
 
 /// The report of a finished run, read back.
@@ -136,6 +175,8 @@ pub fn estimate_report(
         permutations: test.result.draws,
     };
     let provenance = origin.provenance(&record, "cpu".to_owned(), start)?;
-    let report = Report::new(provenance, findings.clone()).with_test(test).with_uncertain(uncertain);
-    Ok((findings, report))
+    let more = more_labels(posteriors, &findings);
+    let report =
+        Report::new(provenance, findings.clone()).with_test(test).with_uncertain(uncertain).with_more_labels(more);
+    Ok((findings, origin.with_commands(report)))
 }

@@ -73,7 +73,7 @@ fn a_run_evaluates_itself_and_lends_its_mechanism() {
     let gain =
         found.differences.iter().find(|d| d.name == MetricName::LogLoss && d.population == Population::All).unwrap();
     assert!(gain.ci95.unwrap().1 < 0.0, "debiasing lowers the log-loss: {gain:?}");
-    assert!(report.to_text().contains("How good is the model, corrected for who was labelled?"));
+    assert!(report.to_text().contains("How good?  Accuracy "));
 
     let (classes, known) = mechanism_by_columns(&request.folder).unwrap().expect("a mechanism by site");
     assert_eq!(classes, labels.names());

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     /// Hide labels of a table by a known mechanism
     Simulate(SimulateArgs),
-    /// Draw the report of a run again, and its figures for a paper
+    /// Draw the report of a run again, and its figures for a paper; or compare several runs
     Report(ReportArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
@@ -54,13 +54,14 @@ pub(crate) enum Command {
 #[derive(Args)]
 #[command(after_help = "Examples:
   mnar report patients-run
-  mnar report patients-run --figures figures --output patients.html")]
+  mnar report patients-run --figures figures --output patients.html
+  mnar report patients-run patients-run-given --output comparison.html")]
 pub(crate) struct ReportArgs {
-    /// The folder of a run of `mnar fit` or `mnar demo`
-    #[arg(value_name = "RUN")]
-    pub(crate) run: PathBuf,
+    /// The folder of a run of `mnar fit` or `mnar demo`; several are compared on one page
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
 
-    /// Where to write the page [default: report.html in the run folder]
+    /// Where to write the page [default: report.html in the run folder, or comparison.html here for several runs]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ pub(crate) fn run(args: DemoArgs, typed: &Typed) -> Result<Outcome> {
     }
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.quiet, stop.flag());
-    let report = demo(args.dataset, args.seed, Some(typed.command()), &terminal);
+    let report = demo(args.dataset, args.seed, typed.origin_of_sample(), &terminal);
     terminal.clear();
     let report = match report {
         Err(error) if error.is_cancelled() => return Ok(Outcome::Interrupted(stop.code())),
@@ -35,7 +35,7 @@ pub(crate) fn run(args: DemoArgs, typed: &Typed) -> Result<Outcome> {
 
 fn text(report: &Report, page: &Path) -> String {
     format!(
-        "{}, {} rows. Labels were hidden by a known mechanism; {} are left.\n\n{}\n{:.1} s, seed {}. The report: {}\nNext: `mnar fit DATA --label COLUMN` for your own table or images, `mnar test --help` for predictions you have.\n",
+        "{}, {} rows. Labels were hidden by a known mechanism; {} are left.\n\n{}\n{:.1} s, seed {}. The report: {}\n",
         report.provenance.title.replacen("the", "The", 1),
         report.findings.about.n,
         report.findings.about.n_labelled,

@@ -79,7 +79,7 @@ fn in_memory(
     let found = match &args.report {
         None => settings.run(&evidence, terminal)?,
         Some(path) => {
-            let origin = typed.origin(&args.table.table);
+            let origin = typed.origin(&args.table.table, Some(&args.table.label), None);
             let (mut found, report) = estimate_report(&settings, &evidence, &origin, start, terminal)?;
             AtomicFile::write_text(path, &report.to_html()?)?;
             // What is printed does not depend on whether there is a report.

@@ -40,7 +40,8 @@ pub(crate) fn run(mut args: EvaluateArgs, typed: &Typed) -> Result<Outcome> {
         found => found?,
     };
     if let Some(path) = &args.report {
-        let page = evaluation_page(&found, &settings, &typed.origin(&args.table.table), start)?;
+        let page =
+            evaluation_page(&found, &settings, &typed.origin(&args.table.table, Some(&args.table.label), None), start)?;
         AtomicFile::write_text(path, &page)?;
     }
     match args.table.format {

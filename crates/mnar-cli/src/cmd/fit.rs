@@ -18,10 +18,11 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
     };
     let held = TextTable::hold(&args.data, args.memory.most())?;
     let folder = args.out.unwrap_or_else(|| default_folder(&args.data));
+    let label = options.label.clone();
     let request = FitRequest {
         options,
         resume: args.resume,
-        origin: typed.origin(&args.data),
+        origin: typed.origin(&args.data, label.as_deref(), Some(&folder)),
         checkpoint_every: checkpoint_every()?.unwrap_or(FitRequest::CHECKPOINT_EVERY),
         formulas: formulas(args.keep_formulas),
         ..FitRequest::new(source(&args.data, held.as_ref(), args.memory.most()), &folder)
@@ -50,13 +51,12 @@ pub(crate) fn run(args: FitArgs, typed: &Typed) -> Result<Outcome> {
 fn trailer(report: &Report, folder: &Path) -> String {
     let records = if report.training.is_some() { ", metrics and events" } else { "" };
     format!(
-        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml{records}.\nNext: open {}, and `mnar predict {} NEW_DATA -o predictions.csv`.\n",
+        "\n{:.1} s on {}, seed {}. In {}: report.html, report.json, predictions.csv, model/, settings.toml{records}.\nOpen {}.\n",
         report.provenance.seconds,
         report.provenance.computed_on,
         report.findings.seed,
         folder.display(),
         folder.join("report.html").display(),
-        folder.display()
     )
 }
 

@@ -9,23 +9,16 @@ pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod shell;
 pub(crate) mod simulate;
+mod spelling;
 pub(crate) mod test;
 
 use crate::Typed;
 use crate::hint::quoted;
-use mnar_run::Origin;
-use std::path::Path;
 
 impl Typed {
     /// The command, quoted for a shell. A command that resumes a run is repeated without resuming.
     pub(crate) fn command(&self) -> String {
         let words = self.0.iter().filter(|word| *word != "--resume").map(|word| quoted(word));
         std::iter::once("mnar".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The name of the data, and the command.
-    pub(crate) fn origin(&self, data: &Path) -> Origin {
-        let name = data.file_name().map(|name| name.to_string_lossy().into_owned());
-        Origin { title: name.unwrap_or_else(|| data.display().to_string()), command: Some(self.command()) }
     }
 }

@@ -3,7 +3,9 @@
 use mnar::analysis::{Findings, Labelling, Verdict, VerdictKind};
 use mnar::progress::EpochRecord;
 use mnar::{Class, ClassShares, Labels, Phi};
-use mnar_report::{Ended, Guess, HeldOut, Model, OutOfFold, Provenance, Report, Training, Truth, UncertainRow};
+use mnar_report::{
+    Ended, Guess, HeldOut, Model, MoreLabels, OutOfFold, Provenance, Report, Task, Training, Truth, UncertainRow,
+};
 use serde_json::{Map, Value, json};
 
 /// Names that end elements, attributes and strings, or run a script if they are not escaped.
@@ -63,7 +65,16 @@ pub(crate) fn full(classes: Vec<String>) -> Report {
         .with_evaluation(evaluation())
         .with_training(training)
         .with_uncertain(uncertain)
+        .with_more_labels(more_labels(k))
         .with_truth(truth)
+}
+
+/// What more labels would tell, of predictions that leave half of the variance open.
+pub(crate) fn more_labels(classes: usize) -> MoreLabels {
+    let shares = shares(classes);
+    let open: Vec<f64> = shares.iter().map(|share| share * (1.0 - share) / 2.0).collect();
+    let around: Vec<(f64, f64)> = shares.iter().map(|share| (share * 0.8, (share * 1.2).min(1.0))).collect();
+    MoreLabels::new(&shares, &open, 5000, Some(&around))
 }
 
 /// An evaluation with every part filled.
@@ -228,6 +239,12 @@ pub(crate) fn judged(kind: VerdictKind, columns: Option<[String; 5]>) -> Report 
     found.verdict = Some(serde_json::from_value::<Verdict>(verdict).expect("a verdict"));
     found.labelling = Some(serde_json::from_value::<Labelling>(labelling).expect("a labelling"));
     Report::new(Provenance::new("patients.csv").with_created("2026-01-01T00:00:00Z").with_seconds(3.2), found)
+        .with_more_labels(more_labels(2))
+        .with_commands(|task| match task {
+            Task::Give(columns) => Some(format!("mnar fit patients.csv --label y --given '{}'", columns.join(","))),
+            Task::Audit => Some("mnar fit patients.csv --label y --audit COLUMN".to_owned()),
+            _ => None,
+        })
 }
 
 fn shares(classes: usize) -> Vec<f64> {
