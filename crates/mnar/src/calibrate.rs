@@ -355,7 +355,7 @@ pub(crate) struct CalibrationSums {
     log_loss: f64,
     gradient: Vec<f64>,
     hessian: Vec<f64>,
-    bins: Bins,
+    bins: Box<Bins>,
 }
 
 bytes!(CalibrationSums { a, b, with_biases, n, log_loss, gradient, hessian, bins });
@@ -371,7 +371,7 @@ impl CalibrationSums {
             log_loss: 0.0,
             gradient: vec![0.0; m],
             hessian: vec![0.0; m * m],
-            bins: Bins { n: [0.0; 15], confidence: [0.0; 15], correct: [0.0; 15] },
+            bins: Box::new(Bins { n: [0.0; 15], confidence: [0.0; 15], correct: [0.0; 15] }),
         }
     }
 
