@@ -16,6 +16,7 @@ mod questions;
 mod real_data;
 mod self_masking;
 mod size;
+mod trees;
 mod worlds;
 
 use anyhow::{Context, Result};
@@ -71,6 +72,7 @@ enum Study {
     Audits,
     Questions,
     Evaluate,
+    Trees,
     /// No study: only make the page again, from the existing files
     Page,
 }
@@ -96,6 +98,7 @@ const QUESTIONS: &str = "questions.json";
 const MECHANISMS: &str = "mechanisms.json";
 const AUDITS: &str = "audits.json";
 const EVALUATE: &str = "evaluate.json";
+const TREES: &str = "tree_intervals.json";
 
 fn main() -> Result<()> {
     let args = Args::parse();
@@ -191,6 +194,15 @@ fn main() -> Result<()> {
             }
         })?;
     }
+    if wanted(Study::Trees) {
+        write(&args, "trees", TREES, |skipped| match &data {
+            Some(data) => trees::study(data, count(200, 4), args.tables.as_deref(), args.base),
+            None => {
+                skip(skipped, "tables: no --data");
+                Ok(Vec::new())
+            }
+        })?;
+    }
     let page = page::page(&args.out)?;
     write_file(&args.out.join("README.md"), page.as_bytes())
 }
@@ -217,8 +229,11 @@ fn write<T: Serialize>(
     if let (Some(refits), "questions") = (args.refits, study) {
         command.push_str(&format!(" --refits {refits}"));
     }
-    if let (Some(tables), "mechanisms" | "audits" | "evaluate") = (&args.tables, study) {
+    if let (Some(tables), "mechanisms" | "audits" | "evaluate" | "trees") = (&args.tables, study) {
         command.push_str(&format!(" --tables {tables}"));
+    }
+    if let (Some(replicates), "mechanisms") = (args.replicates, study) {
+        command.push_str(&format!(" --replicates {replicates}"));
     }
     if args.quick {
         command.push_str(" --quick");

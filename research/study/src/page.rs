@@ -1,8 +1,8 @@
 //! The page that presents the results, made from the existing JSON files.
 
 use crate::{
-    ACCURACY, AUDITS, COMMAND, COVERAGE, MECHANISMS, QUESTIONS, Results, SELF_MASKING, SIZE, accuracy, audits,
-    coverage, mechanisms, questions, self_masking, size,
+    ACCURACY, AUDITS, COMMAND, COVERAGE, MECHANISMS, QUESTIONS, Results, SELF_MASKING, SIZE, TREES, accuracy, audits,
+    coverage, mechanisms, questions, self_masking, size, trees,
 };
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
@@ -36,6 +36,10 @@ pub(crate) fn page(folder: &Path) -> Result<String> {
     if let Some(results) = load::<questions::Setting>(folder, QUESTIONS)? {
         heading(&mut page, "Three questions about who gets labelled", &results);
         questions_table(&mut page, &results.settings);
+    }
+    if let Some(results) = load::<trees::Setting>(folder, TREES)? {
+        heading(&mut page, "Intervals where trees score the rows", &results);
+        tree_table(&mut page, &results.settings);
     }
     if let Some(results) = load::<mechanisms::Setting>(folder, MECHANISMS)? {
         heading(&mut page, "What decides who gets labelled", &results);
@@ -71,6 +75,31 @@ fn questions_table(page: &mut String, settings: &[questions::Setting]) {
                 if setting.null { "true" } else { "false" }.to_owned(),
                 setting.rejected.show(),
                 target.to_owned(),
+            ],
+        );
+    }
+    settings.iter().for_each(|setting| failures(page, "draws", &setting.failed));
+}
+
+fn tree_table(page: &mut String, settings: &[trees::Setting]) {
+    page.push_str(
+        "\nLabels of real tables depend on the class, and boosted trees are trained on the labelled rows. *Refitted*: the program has \
+         the features,\nand its bootstrap refits the trees 20 times. *Own predictions*: it has the trees' out-of-fold predictions, and \
+         takes them as they are.\n",
+    );
+    header(page, &["table", "rows", "labels", "trees", "draws", "phi covered", "shares covered", "median width"]);
+    for setting in settings {
+        row(
+            page,
+            &[
+                setting.table.clone(),
+                setting.rows.to_string(),
+                format!("{:.0}", setting.mean_labels),
+                if setting.refitted { "refitted" } else { "own predictions" }.to_owned(),
+                setting.draws.to_string(),
+                setting.phi_covered.show(),
+                setting.shares_covered.show(),
+                format!("{:.3}", setting.width),
             ],
         );
     }
