@@ -111,7 +111,8 @@ def run(folder, arguments, result):
     warnings.simplefilter("ignore", mnar.MnarWarning)
     session = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
     session = session.config("spark.task.maxFailures", "40").config("spark.deploy.maxExecutorRetries", "-1")
-    session = session.config("spark.sql.files.maxPartitionBytes", str(1 << 30))
+    # One partition per file, where Spark would make one per core of each.
+    session = session.config("spark.sql.files.minPartitionNum", "1").config("spark.ui.showConsoleProgress", "false")
     spark = session.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
 

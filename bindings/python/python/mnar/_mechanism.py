@@ -173,7 +173,7 @@ class LabelMechanism(BaseEstimator):
         options = self._options()
         table = (array, labels.codes, labels.names, folds, columns or [], audited)
         found, text, self._seconds, self.row_phi_ = _native.estimate(table, str(self.posterior), options)
-        self._rows = (table, str(self.posterior), options)
+        self._rows: tuple[_native.Table, str, str] | None = (table, str(self.posterior), options)
         return self._take(found, text, labels.classes)
 
     def _take(self, found: str, text: str, classes: NDArray[Any]) -> LabelMechanism:

@@ -89,7 +89,7 @@ def _opener(source: Any) -> Callable[[list[str] | None], Iterable[pa.RecordBatch
     )
 
 
-def _stream(opened: Any) -> Iterable[pa.RecordBatch]:
+def _stream(opened: Any) -> Any:
     if hasattr(opened, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(opened)
     if isinstance(opened, Iterable):

@@ -91,7 +91,7 @@ class LabelMechanism(WalkedMechanism):
         self._walked(rows, given_of(given, products), by)
         return self
 
-    def weights(self, df: Any, column: str = "weight") -> Any:  # type: ignore[override]
+    def weights(self, df: Any, column: str = "weight") -> Any:
         """The DataFrame with a column of row weights that make a loss over labelled rows unbiased: 1/phi of the label (and of the
         row's columns, if labelling depends on them), and 0 for a missing label."""
         check_is_fitted(self)
@@ -100,11 +100,11 @@ class LabelMechanism(WalkedMechanism):
             df, [(column, _types.DoubleType())], lambda batch: [_pa.array(fitted._weights_of(batch), type=_pa.float64())]
         )
 
-    def population_proba(self, df: Any, prefix: str = "population_") -> Any:  # type: ignore[override]
+    def population_proba(self, df: Any, prefix: str = "population_") -> Any:
         """The DataFrame with p(y | x) in the whole population: one column per class, named by the prefix and the class."""
         return self._with_proba(df, prefix, unlabelled=False)
 
-    def unlabelled_proba(self, df: Any, prefix: str = "unlabelled_") -> Any:  # type: ignore[override]
+    def unlabelled_proba(self, df: Any, prefix: str = "unlabelled_") -> Any:
         """The DataFrame with p(y | x, no label), by Bayes' rule: one column per class, named by the prefix and the class."""
         return self._with_proba(df, prefix, unlabelled=True)
 
