@@ -9,6 +9,7 @@ mod mechanism;
 mod run;
 mod tables;
 mod travel;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -31,7 +32,9 @@ mod _native {
     #[pymodule_export]
     use crate::run::{command_line, fit, fit_options, predict};
     #[pymodule_export]
-    use crate::travel::{Accumulator, Everywhere, RowCensus, phi_of_rows};
+    use crate::travel::{Accumulator, Everywhere, RowCensus, factors_of_rows, phi_of_rows};
+    #[pymodule_export]
+    use crate::weights::{imputations, replicate_weights};
 
     use pyo3::prelude::*;
 

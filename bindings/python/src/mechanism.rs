@@ -5,7 +5,7 @@ use crate::errors::{Kind, exception, of_run, of_statistics};
 use crate::interrupt::interruptible;
 use mnar::analysis::{Audit, EstimateSettings, Evidence, TestSettings};
 use mnar::calibrate::Bcts;
-use mnar::covariates::Covariate;
+use mnar::covariates::{Covariate, Design};
 use mnar::crossfit::FoldPlan;
 use mnar::risk::RiskWeights;
 use mnar::{Class, Covariates, Labels, Phi, PosteriorKind, Posteriors};
@@ -86,7 +86,7 @@ pub(crate) struct Checked {
 }
 
 impl Rows<'_> {
-    fn checked(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
+    pub(crate) fn checked(self, kind: PosteriorKind) -> Result<Checked, mnar::Error> {
         self.with_labels(kind, labels)
     }
 
@@ -115,6 +115,15 @@ impl Rows<'_> {
 }
 
 impl Checked {
+    pub(crate) fn n_rows(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The labelled rows and their classes.
+    pub(crate) fn labelled(&self) -> impl Iterator<Item = (usize, Class)> {
+        self.labels.labelled()
+    }
+
     pub(crate) fn evidence(&self) -> Result<Evidence<'_>, mnar::Error> {
         let evidence = Evidence::predictions(&self.posteriors, &self.labels).with_folds(&self.plan);
         let evidence = evidence.with_covariates(&self.covariates)?;
@@ -122,8 +131,9 @@ impl Checked {
     }
 }
 
-/// What [`estimate`] returns: JSON, text, seconds, and phi of every row where labelling depends on columns.
-type Estimated<'py> = (String, String, f64, Option<Bound<'py, PyArray2<f64>>>);
+/// What [`estimate`] returns: JSON, text, seconds, and where labelling depends on columns, phi of every row and what the calibration
+/// within columns multiplies its probabilities by.
+type Estimated<'py> = (String, String, f64, Option<Bound<'py, PyArray2<f64>>>, Option<Bound<'py, PyArray2<f64>>>);
 
 /// Estimates phi: what `mnar estimate --format json` prints, the text for people, the seconds it took, and the probability that
 /// a row of each class is labelled for every row, where it depends on columns.
@@ -144,14 +154,28 @@ pub(crate) fn estimate<'py>(
         let found = settings.run(&checked.evidence()?, progress)?;
         let seconds = start.elapsed().as_secs_f64();
         let text = estimate_text(&found, &settings);
-        Ok((found, text, seconds))
+        let factors = match (&found.column_calibration, &found.labelling) {
+            (Some(calibration), Some(labelling)) => {
+                let (columns, products) =
+                    (checked.covariates.select(&labelling.given)?, checked.covariates.products(&labelling.given)?);
+                let design = Design::with_products(&columns, products)?;
+                let terms = design.columns();
+                let factor = |(row, class): (usize, usize)| {
+                    calibration.log_factor(class, terms.iter().map(|term| term[row])).exp()
+                };
+                Some(ndarray::Array2::from_shape_fn((checked.labels.len(), checked.labels.n_classes()), factor))
+            }
+            _ => None,
+        };
+        Ok((found, text, seconds, factors))
     })?;
-    let (found, text, seconds) = found.map_err(|error| of_statistics(py, &error))?;
+    let (found, text, seconds, factors) = found.map_err(|error| of_statistics(py, &error))?;
     let row_phi = found.row_phi.as_ref().map(|rows| {
         let rows: Vec<Vec<f64>> = rows.iter().map(|phi| phi.as_slice().to_vec()).collect();
         PyArray2::from_vec2(py, &rows)
     });
-    Ok((json(py, &found)?, text, seconds, row_phi.transpose()?))
+    let factors = factors.map(|factors| PyArray2::from_owned_array(py, factors));
+    Ok((json(py, &found)?, text, seconds, row_phi.transpose()?, factors))
 }
 
 /// Writes the report of an estimate, and returns it.

@@ -5,6 +5,7 @@ use crate::arrays::word;
 use crate::errors::{Kind, exception, of_statistics};
 use crate::mechanism::{json, settings};
 use mnar::analysis::{About, EstimateSettings, StreamedColumns, StreamedGroups, TestSettings};
+use mnar::calibrate::ColumnCalibration;
 use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
 use mnar::evaluate::{EvaluateSettings, StreamedModel};
 use mnar::posteriors::{check_rows, softmax_rows};
@@ -500,4 +501,24 @@ pub(crate) fn phi_of_rows<'py>(
         PyArray1::from_iter(py, phi)
     };
     Ok((0..mechanism.classes.len()).map(of_class).collect())
+}
+
+/// What the calibration within columns multiplies the probabilities of some rows by: one array per class.
+#[pyfunction]
+#[pyo3(signature = (reader, calibration, columns, rows))]
+pub(crate) fn factors_of_rows<'py>(
+    py: Python<'py>,
+    reader: &str,
+    calibration: &str,
+    columns: Vec<Column<'_>>,
+    rows: usize,
+) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+    let (reader, calibration): (Reader, ColumnCalibration) = (settings(py, reader)?, settings(py, calibration)?);
+    let reader = Reader { groups: None, folds: None, ..reader };
+    let given = reader.given(&columns, rows).map_err(|error| of_statistics(py, &error))?;
+    let of_class = |class: usize| {
+        let factor = |row: usize| calibration.log_factor(class, given.iter().map(|column| column[row])).exp();
+        PyArray1::from_iter(py, (0..rows).map(factor))
+    };
+    Ok((0..calibration.effects.len()).map(of_class).collect())
 }

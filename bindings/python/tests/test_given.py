@@ -98,3 +98,54 @@ def test_wrong_columns_are_named() -> None:
         fit(proba, y, given={"site": site[:10]})
     with pytest.raises(mnar.MnarError, match="audited"):
         fit(proba, y, audit=np.ones(len(y), dtype=bool))
+
+
+def test_a_site_that_the_classifier_ignores_is_calibrated() -> None:
+    """Sites that go with the class, and a classifier that has not seen them."""
+    rng = np.random.default_rng(7)
+    n = 8000
+    truth = (rng.random(n) < 0.4).astype(int)
+    # Two in three of the sick are in the north, which labels half of its rows; one in four of the others.
+    north = rng.random(n) < np.where(truth == 1, 2 / 3, 1 / 4)
+    seen = rng.random(n) < np.where(north, 0.5, 0.1)
+    x = rng.normal(size=n) + 1.5 * truth
+    labelled_sick = truth[seen].mean()
+    odds = np.log(labelled_sick / (1 - labelled_sick)) + 1.5 * x - 1.125
+    p = 1 / (1 + np.exp(-odds))
+    proba = np.column_stack([1 - p, p])
+    y = np.where(seen, truth, -1)
+    mechanism = mnar.LabelMechanism(replicates=40).fit(proba, y, given={"site": np.where(north, "north", "south")})
+    assert mechanism.verdict_ == "by-columns"
+    low, high = mechanism.prevalence_interval_[1]
+    assert low < truth.mean() < high
+    population = mechanism.population_proba(proba)[:, 1]
+    assert population.mean() == pytest.approx(truth.mean(), abs=0.03)
+    for site in (north, ~north):
+        assert population[site].mean() == pytest.approx(truth[site].mean(), abs=0.05)
+
+
+def test_any_analysis_with_standard_errors() -> None:
+    proba, truth, site, y = world(3)
+    names = np.array(["north", "south", "west"])[site]
+    mechanism = mnar.LabelMechanism(replicates=40).fit(proba, y, given={"site": names})
+    weights = mechanism.replicate_weights(60)
+    assert weights.shape == (len(y), 60) and (weights[y < 0] == 0).all() and (weights[y >= 0] >= 0).all()
+    found = mnar.weighted(lambda w: np.average(truth, weights=w), mechanism, replicates=60)
+    assert found.interval[0] < truth.mean() < found.interval[1]
+    assert found.se == pytest.approx(mechanism.prevalence_se_[1], rel=0.6)
+    two = mnar.weighted(lambda w: [np.average(truth, weights=w), w.sum()], mechanism, replicates=20)
+    assert two.estimate.shape == (2,) and two.estimate[0] == found.estimate
+    with pytest.raises(mnar.InputError, match="callable"):
+        mnar.weighted(3, mechanism)
+
+
+def test_labels_are_imputed_with_the_uncertainty_of_the_mechanism() -> None:
+    proba, truth, site, y = world(4)
+    labels = np.where(y >= 0, np.array(["well", "sick"])[y], None)
+    names = np.array(["north", "south", "west"])[site]
+    mechanism = mnar.LabelMechanism(replicates=40).fit(proba, labels, classes=["well", "sick"], given={"site": names})
+    draws = mechanism.imputations(12)
+    assert draws.shape == (len(y), 12) and set(np.unique(draws)) == {"well", "sick"}
+    assert (draws[y >= 0] == labels[y >= 0][:, None]).all()
+    shares = (draws == "sick").mean(axis=0)
+    assert shares.mean() == pytest.approx(truth.mean(), abs=0.04) and shares.std() > 0.001

@@ -25,7 +25,7 @@ from ._informative import McarTestResult, mcar_test
 from ._mechanism import LabelMechanism
 from ._native import __version__
 from ._run import Run, fit
-from ._weights import LossWeights, debiased_loss_weights
+from ._weights import LossWeights, Weighted, debiased_loss_weights, weighted
 
 __all__ = [
     "Evaluation",
@@ -40,10 +40,12 @@ __all__ = [
     "Run",
     "RunError",
     "SettingsError",
+    "Weighted",
     "__version__",
     "debiased_loss_weights",
     "evaluate",
     "fit",
     "mcar_test",
     "scorer",
+    "weighted",
 ]

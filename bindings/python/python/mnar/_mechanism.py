@@ -172,7 +172,7 @@ class LabelMechanism(BaseEstimator):
     ) -> LabelMechanism:
         options = self._options()
         table = (array, labels.codes, labels.names, folds, columns or [], audited)
-        found, text, self._seconds, self.row_phi_ = _native.estimate(table, str(self.posterior), options)
+        found, text, self._seconds, self.row_phi_, self._factors = _native.estimate(table, str(self.posterior), options)
         self._rows: tuple[_native.Table, str, str] | None = (table, str(self.posterior), options)
         return self._take(found, text, labels.classes)
 
@@ -217,6 +217,37 @@ class LabelMechanism(BaseEstimator):
         row would have a label."""
         return self._reweighed(proba, unlabelled=True)
 
+    def replicate_weights(self, count: int = 200) -> NDArray[np.float64]:
+        """Weights of the rows of `fit` in `count` repetitions of the estimate under random row weights.
+
+        One line per row, one column per replicate; rows without a label have 0. An analysis with :meth:`weights`, repeated with
+        every column, varies as it would with new rows and a new estimate of phi: the standard deviation of its results is their
+        standard error. :func:`mnar.weighted` does that.
+        """
+        weights, failed = _native.replicate_weights(*self._table(), self._given(), _inputs.count(count, "count"))
+        _inputs.warn([f"{failed} replicates failed and are left out"] if failed else [])
+        return weights
+
+    def imputations(self, count: int = 20) -> NDArray[Any]:
+        """The labels of the rows of `fit`, with the missing ones drawn `count` times: one line per row, one column per draw.
+
+        Each draw repeats the estimate under random row weights and then draws every missing label from p(y | x, no label), so
+        Rubin's rules count what is not known about phi. Labels that are known are the same in every column.
+        """
+        codes, failed = _native.imputations(*self._table(), self._given(), _inputs.count(count, "count"))
+        _inputs.warn([f"{failed} imputations failed and are left out"] if failed else [])
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def _table(self) -> Any:
+        check_is_fitted(self)
+        if self._rows is None:
+            raise InputError("the rows were left behind when this object was saved; fit it again")
+        return self._rows
+
+    def _given(self) -> list[str]:
+        return list((self.found_.get("labelling") or {}).get("given", []))
+
     def summary(self) -> str:
         """The result as text, as printed by ``mnar estimate``."""
         check_is_fitted(self)
@@ -224,20 +255,23 @@ class LabelMechanism(BaseEstimator):
 
     def report(self, path: str | PathLike[str], title: str = "LabelMechanism") -> None:
         """Write a report page with the estimate, the test and the checks: a single HTML file that opens offline."""
-        check_is_fitted(self)
-        if self._rows is None:
-            raise InputError("the rows were left behind when this object was saved; fit it again for a report")
         # Repeats the estimate from the same rows and seed: keeping the rows costs nothing, keeping all results a copy.
-        _native.page(*self._rows, title, path)
+        _native.page(*self._table(), title, path)
 
     def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:
         check_is_fitted(self)
         array = _inputs.probabilities(proba, self.classes_, self.logits)
         if array.shape[1] != len(self.classes_):
             raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
-        return self._reweigh(array, self._of_rows(len(array)), unlabelled)
+        return self._reweigh(array, self._of_rows(len(array)), self._factors, unlabelled)
 
-    def _reweigh(self, array: NDArray[Any], row_phi: NDArray[np.float64] | None, unlabelled: bool) -> NDArray[np.float64]:
+    def _reweigh(
+        self,
+        array: NDArray[Any],
+        row_phi: NDArray[np.float64] | None,
+        factors: NDArray[np.float64] | None,
+        unlabelled: bool,
+    ) -> NDArray[np.float64]:
         calibration = self.found_["calibration"]
 
         def reweigh(phi: list[float], unlabelled: bool) -> NDArray[np.float64]:
@@ -252,8 +286,11 @@ class LabelMechanism(BaseEstimator):
 
         if row_phi is None:
             return reweigh(self.phi_.tolist(), unlabelled)
-        # With phi = 1 the calibrated posteriors stay as they are; every row is then divided by its own phi.
+        # With phi = 1 the calibrated posteriors stay as they are; every row is then calibrated within its columns, and divided by
+        # its own phi.
         calibrated = reweigh([1.0] * len(self.classes_), False)
+        if factors is not None:
+            calibrated = calibrated * factors
         tilted = calibrated * ((1 - row_phi) / row_phi if unlabelled else 1 / row_phi)
         with np.errstate(invalid="ignore"):
             reweighed: NDArray[np.float64] = tilted / tilted.sum(axis=1, keepdims=True)

@@ -213,6 +213,14 @@ class WalkedMechanism(LabelMechanism):
         phi = _native.phi_of_rows(self._reader, json.dumps(mechanism), given, batch.num_rows)
         return np.column_stack(phi)
 
+    def _factors_of(self, batch: Any) -> NDArray[np.float64] | None:
+        """What the calibration within columns multiplies the probabilities of a batch by; None where there is none."""
+        calibration = self.found_.get("column_calibration")
+        if not calibration:
+            return None
+        given = _batches.columns(batch, replace(self._layout, fold=None), 0)
+        return np.column_stack(_native.factors_of_rows(self._reader, json.dumps(calibration), given, batch.num_rows))
+
     def _weights_of(self, batch: Any) -> NDArray[np.float64]:
         """1/phi of the labelled rows of a batch, 0 of the others."""
         codes = _batches.codes(batch, self._layout)
@@ -227,7 +235,7 @@ class WalkedMechanism(LabelMechanism):
     def _reweighed_of(self, batch: Any, unlabelled: bool) -> NDArray[np.float64]:
         numbers = np.column_stack(_batches.probabilities(batch, self._layout, 0))
         array = _inputs.softmax(numbers) if self.logits else numbers
-        return self._reweigh(array, self._phi_of(batch), unlabelled)
+        return self._reweigh(array, self._phi_of(batch), self._factors_of(batch), unlabelled)
 
 
 def mcar_test(rows: Rows, *, method: str, level: float, power: float | None, seed: int) -> McarTestResult:

@@ -7,7 +7,7 @@ use super::search::Searched;
 use super::tilt::Tilt;
 use super::verdict::{Circumstances, Verdict as LabellingVerdict};
 use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, TriedClassifier, renormalised};
-use crate::calibrate::{Bcts, Calibrated};
+use crate::calibrate::{Bcts, Calibrated, ColumnCalibration};
 use crate::diagnose::{
     Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
     identifiability, labels_for_width, reliability,
@@ -138,6 +138,9 @@ pub struct Findings {
     pub interval: IntervalAbout,
     /// The calibration, where there was one.
     pub calibration: Option<Bcts>,
+    /// The calibration after it, within the columns that labelling depends on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column_calibration: Option<ColumnCalibration>,
     /// How many unweighted labels the labels are worth when they are weighted by 1/phi.
     pub effective_sample_size: f64,
     /// How well the classifier tells the classes apart.
@@ -222,6 +225,7 @@ impl Findings {
             prior_weight: 0.0,
             interval: IntervalAbout::new(IntervalKind::None),
             calibration: None,
+            column_calibration: None,
             effective_sample_size: labels.n_labelled() as f64,
             identifiability: None,
             in_sample: None,
@@ -271,8 +275,8 @@ impl EstimateSettings {
         let Searched { ran, mut intervals, mut labelling, groups, identified: shadow, row_phi, terms } = found;
         let (by, groups) = groups.unzip();
         let Ran { estimate, calibration, mechanism, .. } = ran;
-        let (bcts, calibrated) = calibration.unzip();
-        let sample = Sample::new(calibrated.as_ref().unwrap_or(raw), labels)?;
+        let used = calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
+        let sample = Sample::new(used, labels)?;
         let matrices = fits_matrices(labels.n_classes());
 
         // The checks compare scores, so they take the classifier's own: calibration on the same labels would hide part of a
@@ -323,7 +327,8 @@ impl EstimateSettings {
         let parts = Parts {
             about: About::from(labels),
             intervals,
-            bcts,
+            bcts: calibration.as_ref().map(|calibration| calibration.bcts.clone()),
+            by_columns: calibration.as_ref().and_then(|calibration| calibration.by_columns.clone()),
             identifiability: identified,
             renormalised: raw.renormalised(),
             warnings,
@@ -365,7 +370,7 @@ impl EstimateSettings {
             classifier,
             tried: evidence.tried.clone(),
             features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
-            calibrated,
+            calibrated: calibration.map(|calibration| calibration.posteriors),
             ..self.assemble(&recipe, estimate, parts)?
         };
         if let Some(rows) = &found.row_phi {
@@ -414,6 +419,7 @@ impl EstimateSettings {
             about,
             intervals: Intervals::information(&estimate),
             bcts,
+            by_columns: None,
             identifiability,
             renormalised: rows.renormalised(),
             warnings: vec![warning.to_owned()],
@@ -422,7 +428,7 @@ impl EstimateSettings {
     }
 
     pub(super) fn assemble(&self, recipe: &Recipe, estimate: PhiEstimate, parts: Parts) -> Result<Findings, Error> {
-        let Parts { about, intervals, bcts, identifiability, renormalised: off, mut warnings } = parts;
+        let Parts { about, intervals, bcts, by_columns, identifiability, renormalised: off, mut warnings } = parts;
         let names = &about.classes;
         let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
         if !clipped.is_empty() {
@@ -461,6 +467,7 @@ impl EstimateSettings {
             prior_weight: estimate.prior_weight,
             interval: intervals.about,
             calibration: bcts,
+            column_calibration: by_columns,
             effective_sample_size: effective_sample_size(&estimate.tally.counts, &estimate.phi),
             identifiability,
             in_sample: None,
@@ -526,6 +533,7 @@ pub(super) struct Parts {
     pub(super) about: About,
     pub(super) intervals: Intervals,
     pub(super) bcts: Option<Bcts>,
+    pub(super) by_columns: Option<ColumnCalibration>,
     pub(super) identifiability: Option<Identifiability>,
     pub(super) renormalised: Renormalised,
     pub(super) warnings: Vec<String>,

@@ -290,19 +290,20 @@ impl Recipe {
         labels: &Labels,
         weights: Option<&[f64]>,
         terms: &[&[f64]],
-    ) -> Result<Option<(Bcts, Posteriors)>, Error> {
+    ) -> Result<Option<Recalibrated>, Error> {
         let Some(calibration) = self.calibration else { return Ok(None) };
         let sample = Sample::new(posteriors, labels)?.with_weights(weights)?;
         // A class without labels is reported as such, before a calibration fails to converge on it.
         Tally::of(&sample)?;
         let bcts = calibration.fit(&sample)?;
-        let calibrated = bcts.apply(posteriors)?;
+        let posteriors = bcts.apply(posteriors)?;
         if terms.is_empty() {
-            return Ok(Some((bcts, calibrated)));
+            return Ok(Some(Recalibrated { bcts, by_columns: None, posteriors }));
         }
-        let sample = Sample::new(&calibrated, labels)?.with_weights(weights)?.given(terms)?;
-        let calibrated = ColumnCalibration::fit(&sample, terms.len())?.apply(&calibrated, terms)?;
-        Ok(Some((bcts, calibrated)))
+        let sample = Sample::new(&posteriors, labels)?.with_weights(weights)?.given(terms)?;
+        let by_columns = ColumnCalibration::fit(&sample, terms.len())?;
+        let posteriors = by_columns.apply(&posteriors, terms)?;
+        Ok(Some(Recalibrated { bcts, by_columns: Some(by_columns), posteriors }))
     }
 
     /// Calibrates and estimates under row weights, all in memory. With columns, the mechanism depends on them too, and the
@@ -315,7 +316,7 @@ impl Recipe {
         given: &GivenColumns<'_>,
     ) -> Result<Ran, Error> {
         let calibration = self.calibrated(posteriors, labels, weights, &given.columns[..given.terms])?;
-        let used = calibration.as_ref().map_or(posteriors, |(_, calibrated)| calibrated);
+        let used = calibration.as_ref().map_or(posteriors, |calibration| &calibration.posteriors);
         let sample = Sample::new(used, labels)?.with_weights(weights)?;
         let (mut mechanism, mut scores) = (None, None);
         // Scores are for replicates, which large tables do without; there the check takes a sample of the rows.
@@ -368,10 +369,18 @@ impl GivenColumns<'_> {
     }
 }
 
+/// Posteriors after their calibration.
+pub(super) struct Recalibrated {
+    pub(super) bcts: Bcts,
+    /// The calibration within the columns that labelling depends on.
+    pub(super) by_columns: Option<ColumnCalibration>,
+    pub(super) posteriors: Posteriors,
+}
+
 /// What a recipe gives.
 pub(super) struct Ran {
     pub(super) estimate: PhiEstimate,
-    pub(super) calibration: Option<(Bcts, Posteriors)>,
+    pub(super) calibration: Option<Recalibrated>,
     /// The mechanism by class and columns, where there are columns or directions.
     pub(super) mechanism: Option<MechanismEstimate>,
     /// The scores of the directions, and last that of the classifier's uncertainty.

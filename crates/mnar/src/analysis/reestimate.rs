@@ -162,6 +162,6 @@ impl<'a> Reestimate<'a> {
     fn calibrated(&self, posteriors: &Posteriors, weights: Option<&[f64]>) -> Result<Option<Posteriors>, Error> {
         let terms: Vec<&[f64]> = self.design.iter().flat_map(|design| design.columns()).map(Vec::as_slice).collect();
         let calibrated = self.recipe.calibrated(posteriors, self.labels, weights, &terms)?;
-        Ok(calibrated.map(|(_, posteriors)| posteriors))
+        Ok(calibrated.map(|calibration| calibration.posteriors))
     }
 }

@@ -123,7 +123,7 @@ impl EstimateSettings {
         let (mut beyond, mut identified, mut row_phi, mut effects) = (None, true, None, Vec::new());
         if !given.is_empty() {
             let (columns, products) = (covariates.select(&given)?, covariates.products(&given)?);
-            let used = step.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+            let used = step.ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
             identified = shadow(evidence, used, &columns, &products)?;
             if identified {
                 let permutations = affordable_permutations(self.permutations, labels.len());
@@ -199,7 +199,7 @@ impl<'a> Steps<'a> {
             (Some(draws), Some(_)) => draws.values.iter().filter_map(|draw| draw.scores.clone()).collect(),
             _ => Vec::new(),
         };
-        let used = ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+        let used = ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
         let check = candidates.check(&ran, scores, used, labels, scored)?;
         Ok(Step { candidates, ran, draws, check })
     }
@@ -225,7 +225,7 @@ impl Step<'_> {
         evidence: &Evidence<'_>,
     ) -> Result<Intervals, Error> {
         let raw = evidence.posteriors.as_ref();
-        let used = self.ran.calibration.as_ref().map_or(raw, |(_, calibrated)| calibrated);
+        let used = self.ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
         let sample = Sample::new(used, evidence.labels)?;
         Intervals::make(method, recipe, evidence, &sample, &self.ran, self.draws.take())
     }

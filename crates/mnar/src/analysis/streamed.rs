@@ -65,13 +65,14 @@ impl EstimateSettings {
             }
             None => None,
         };
-        let (fitted, identifiability) = match &bcts {
+        let (by_columns, (fitted, identifiability)) = match &bcts {
             Some(bcts) => {
                 let given = Calibrated { rows: given, bcts };
                 let calibration = ColumnCalibration::fit(&given, terms)?;
-                estimated(&CalibratedByColumns { rows: &given, calibration: &calibration }, terms)?
+                let found = estimated(&CalibratedByColumns { rows: &given, calibration: &calibration }, terms)?;
+                (Some(calibration), found)
             }
-            None => estimated(given, terms)?,
+            None => (None, estimated(given, terms)?),
         };
         let zero =
             LabelledWeights { mechanism: fitted.mechanism.clone(), sum: 0.0, squares: 0.0, rows: vec![0; terms] };
@@ -86,6 +87,7 @@ impl EstimateSettings {
             about,
             intervals: Intervals::information(&fitted.estimate),
             bcts,
+            by_columns,
             identifiability,
             renormalised: rows.renormalised(),
             warnings: vec![warning.to_owned()],
@@ -116,13 +118,11 @@ impl Findings {
             None => self.phi.iter().map(|phi| (1.0 - phi) / phi).collect(),
         };
         let zero = GroupSums::new(odds, by.column, by.groups.names.len());
-        let sums = match (&self.calibration, &self.mechanism) {
+        let sums = match (&self.calibration, &self.column_calibration) {
             (None, _) => rows.scan(&zero)?,
             (Some(bcts), None) => Calibrated { rows, bcts }.scan(&zero)?,
-            (Some(bcts), Some(mechanism)) => {
-                let rows = Calibrated { rows, bcts };
-                let calibration = ColumnCalibration::fit(&rows, mechanism.terms.len())?;
-                CalibratedByColumns { rows: &rows, calibration: &calibration }.scan(&zero)?
+            (Some(bcts), Some(calibration)) => {
+                CalibratedByColumns { rows: &Calibrated { rows, bcts }, calibration }.scan(&zero)?
             }
         };
         let (about, groups) = sums.findings(by.groups);

@@ -14,6 +14,7 @@ use crate::rows::{Block, Rows, Sums};
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Effects are drawn towards none: c ~ N(0, 1), so that a class that is three times as common in a group is no surprise, and a
@@ -25,14 +26,16 @@ const PRECISION: f64 = 1.0;
 const FULL_MATRIX: usize = 128;
 
 /// How classes go with columns beyond what the classifier says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ColumnCalibration {
-    effects: Effects,
+    /// For every class a constant, and the effect of every term on the logarithm of its probability.
+    pub effects: Vec<Vec<f64>>,
     /// Whether the fit converged.
     pub converged: bool,
 }
 
-/// For every class its constant, and the effect of every term on the logarithm of its probability.
+/// The effects of all classes, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 struct Effects {
     values: Arc<[f64]>,
@@ -96,7 +99,19 @@ impl ColumnCalibration {
             let Some(better) = moved else { break };
             (effects, sums) = better;
         }
+        let effects = effects.values.chunks(terms + 1).map(<[f64]>::to_vec).collect();
         Ok(Self { effects, converged })
+    }
+
+    /// What is added to the logarithm of the probability of a class, in a row with these terms.
+    pub fn log_factor(&self, class: usize, terms: impl Iterator<Item = f64>) -> f64 {
+        let effects = &self.effects[class];
+        effects[0] + effects[1..].iter().zip(terms).map(|(c, z)| c * z).sum::<f64>()
+    }
+
+    fn flat(&self) -> Effects {
+        let terms = self.effects.first().map_or(0, |effects| effects.len() - 1);
+        Effects { values: self.effects.iter().flatten().copied().collect(), terms }
     }
 
     /// Calibrates probabilities held in memory. `given` begins with the terms.
@@ -105,7 +120,7 @@ impl ColumnCalibration {
         let columns: Vec<&[f64]> = (0..posteriors.n_classes()).map(|k| posteriors.column(k)).collect();
         let mut target: Vec<&mut [f64]> =
             out.columns_mut().into_iter().map(|column| column.into_slice().expect("columns are contiguous")).collect();
-        self.effects.transform(&columns, given, &mut target);
+        self.flat().transform(&columns, given, &mut target);
         Posteriors::new(out, posteriors.kind())
     }
 }
@@ -136,7 +151,7 @@ impl<R: Rows> Rows for CalibratedByColumns<'_, R> {
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
-        let through = ThroughColumns { effects: self.calibration.effects.clone(), sums: zero.clone() };
+        let through = ThroughColumns { effects: self.calibration.flat(), sums: zero.clone() };
         Ok(self.rows.scan(&through)?.sums)
     }
 }
@@ -331,12 +346,13 @@ mod tests {
                 let sums = sample.scan(&ColumnSums::at(effects)).unwrap();
                 sums.log_loss + effects.penalty()
             };
-            let lowest = at(&fitted.effects);
-            for j in 0..fitted.effects.values.len() {
+            let found = fitted.flat();
+            let lowest = at(&found);
+            for j in 0..found.values.len() {
                 for by in [-1e-3, 1e-3] {
-                    let mut step = vec![0.0; fitted.effects.values.len()];
+                    let mut step = vec![0.0; found.values.len()];
                     step[j] = by;
-                    assert!(at(&fitted.effects.moved(&step, 1.0)) >= lowest, "{k} classes, effect {j}");
+                    assert!(at(&found.moved(&step, 1.0)) >= lowest, "{k} classes, effect {j}");
                 }
             }
         }
@@ -374,7 +390,7 @@ mod tests {
             ColumnCalibration::fit(&Sample::new(&calibrated, &labels).unwrap().given(&given).unwrap(), 1).unwrap();
         let seen =
             ColumnCalibration::fit(&CalibratedByColumns { rows: &sample, calibration: &calibration }, 1).unwrap();
-        for (a, b) in direct.effects.values.iter().zip(seen.effects.values.iter()) {
+        for (a, b) in direct.effects.iter().flatten().zip(seen.effects.iter().flatten()) {
             assert!((a - b).abs() < 1e-9, "{a} {b}");
         }
     }
