@@ -189,11 +189,7 @@ impl Comparison {
                 let Some(k) = run.place(class) else { continue };
                 let share = run.report.findings.prevalence[k];
                 let path = format!("runs.{at}.report");
-                line.push(Cell::Number {
-                    value: share,
-                    text: percent(share),
-                    path: Some(format!("{path}.prevalence.{k}")),
-                });
+                line.push(Cell::number(share, Some(format!("{path}.prevalence.{k}"))));
                 line.push(Cell::interval(run.report.share_interval(k), format!("{path}.prevalence_ci95.{k}")));
             }
             line

@@ -177,7 +177,7 @@ impl Report {
 
     fn more_labels_step(&self) -> Option<Step> {
         let (_, least) = most_and_least(&self.findings.phi)?;
-        let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows below" };
+        let such_as = if self.uncertain.is_empty() { "" } else { ", such as the uncertain rows that the page lists" };
         Some(step(format!(
             "More labels help most in the class that is labelled least often: start with rows that may be `{}`{such_as}.",
             self.classes()[least]

@@ -146,18 +146,17 @@ impl Report {
     /// The accuracy of the classifier and of the models that were trained, one line each.
     pub(crate) fn quality_lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        if let Some(found) = &self.evaluation {
-            if let Some((at, metric)) = found.metric(MetricName::Accuracy)
-                && let (Some(corrected), Some(naive)) = (metric.corrected, metric.naive)
-            {
-                let path = format!("evaluation.metrics.{at}");
-                let mut line =
-                    Line::new("Accuracy ").percent(corrected, format!("{path}.corrected")).words(" among all rows");
-                if let Some(ends) = metric.ci95 {
-                    line = line.words(" (95% interval ").percents(ends, &format!("{path}.ci95")).words(")");
-                }
-                lines.push(line.words("; ").percent(naive, format!("{path}.naive")).words(" among the labelled rows."));
+        let accuracy = self.evaluation.as_ref().and_then(|found| found.metric(MetricName::Accuracy));
+        if let Some((at, metric)) = accuracy
+            && let (Some(corrected), Some(naive)) = (metric.corrected, metric.naive)
+        {
+            let path = format!("evaluation.metrics.{at}");
+            let mut line =
+                Line::new("Accuracy ").percent(corrected, format!("{path}.corrected")).words(" among all rows");
+            if let Some(ends) = metric.ci95 {
+                line = line.words(" (95% interval ").percents(ends, &format!("{path}.ci95")).words(")");
             }
+            lines.push(line.words("; ").percent(naive, format!("{path}.naive")).words(" among the labelled rows."));
         }
         let hidden = if self.truth.is_some() { "rows whose labels were hidden" } else { "held-out rows" };
         for (name, path, model) in self.models().into_iter().rev() {

@@ -25,9 +25,12 @@ pub struct Origin {
     pub spelling: Option<Spelling>,
 }
 
+/// Spells a task, if it can.
+type Spell = dyn Fn(&Task) -> Option<String> + Send + Sync;
+
 /// How the caller spells what to do next: a command, or a call in Python.
 #[derive(Clone)]
-pub struct Spelling(Arc<dyn Fn(&Task) -> Option<String> + Send + Sync>);
+pub struct Spelling(Arc<Spell>);
 
 impl Spelling {
     /// Tasks are spelt by this function, as far as it knows them.
