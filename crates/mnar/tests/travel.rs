@@ -115,7 +115,7 @@ impl Table {
         &'a self,
         given: &'a [Vec<f64>],
         turn: usize,
-    ) -> Partitions<impl Fn(&[u8]) -> Result<Vec<Vec<u8>>, Error> + Sync + 'a> {
+    ) -> impl Rows + 'a {
         Partitions::new(names(), PosteriorKind::Labelled, move |job: &[u8]| self.walk(given, job, turn))
     }
 
