@@ -111,11 +111,7 @@ impl Table {
         Ok(parts)
     }
 
-    fn partitions<'a>(
-        &'a self,
-        given: &'a [Vec<f64>],
-        turn: usize,
-    ) -> Partitions<impl Fn(&[u8]) -> Result<Vec<Vec<u8>>, Error> + Sync + 'a> {
+    fn partitions<'a>(&'a self, given: &'a [Vec<f64>], turn: usize) -> impl Rows + 'a {
         Partitions::new(names(), PosteriorKind::Labelled, move |job: &[u8]| self.walk(given, job, turn))
     }
 

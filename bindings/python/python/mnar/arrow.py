@@ -74,7 +74,7 @@ def _opener(source: Any) -> Callable[[list[str] | None], Iterable[pa.RecordBatch
         source = ds.dataset(source, format="parquet")
     kind = f"{type(source).__module__}.{type(source).__name__}"
     if kind.startswith("pyarrow._dataset."):
-        return lambda columns: source.scanner(columns=columns, batch_size=_BATCH).to_batches()
+        return lambda columns: _dataset(source, columns)
     if kind.startswith("polars.") and hasattr(source, "collect_batches"):
         return lambda columns: _polars(source, columns)
     if "duckdb" in kind and hasattr(source, "project"):
@@ -100,6 +100,17 @@ def _stream(opened: Any) -> Any:
 def _selected(batches: Iterable[pa.RecordBatch], columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch if columns is None else batch.select(columns)
+
+
+def _dataset(dataset: Any, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    settings: dict[str, Any] = {}
+    if getattr(getattr(dataset, "format", None), "default_extname", None) == "parquet":
+        import pyarrow.dataset as ds
+
+        # By default, pyarrow keeps what it has read of a file until the file is done: 1.3 GB for 10 million rows of 10 classes.
+        settings["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+    scanner = dataset.scanner(columns=columns, batch_size=_BATCH, batch_readahead=2, fragment_readahead=1, **settings)
+    yield from scanner.to_batches()
 
 
 def _polars(frame: Any, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
