@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
+use crate::sums::Tally;
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
@@ -313,6 +314,15 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
 
     fn in_memory(&self) -> bool {
         self.rows.in_memory()
+    }
+
+    fn counted(&self) -> Option<&Tally> {
+        self.rows.counted()
+    }
+
+    fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
+        let through = Through::new(self.bcts, zero.clone());
+        Some(self.rows.scan_sample(&through)?.sums)
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
