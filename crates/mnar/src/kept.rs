@@ -143,6 +143,10 @@ impl<R: Rows> Rows for Few<'_, R> {
         self.kept.as_ref().map(|kept| &kept.tally)
     }
 
+    fn samples_labels(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.gather.has_all_labelled())
+    }
+
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
         self.kept.as_ref().map(|kept| kept.sampled(zero))
     }

@@ -136,6 +136,11 @@ pub trait Rows: Sync {
         None
     }
 
+    /// Whether the sample has only some of the labelled rows, because all of them were too many to keep.
+    fn samples_labels(&self) -> bool {
+        false
+    }
+
     /// What an earlier pass has kept of the rows.
     fn kept(&self) -> Option<&Kept> {
         None

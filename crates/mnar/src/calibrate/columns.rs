@@ -155,6 +155,10 @@ impl<R: Rows> Rows for CalibratedByColumns<'_, R> {
         self.rows.counted()
     }
 
+    fn samples_labels(&self) -> bool {
+        self.rows.samples_labels()
+    }
+
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
         let through = ThroughColumns { effects: self.calibration.flat(), sums: zero.clone() };
         Some(self.rows.scan_sample(&through)?.sums)
