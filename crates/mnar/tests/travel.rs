@@ -307,7 +307,7 @@ fn what_cannot_be_used_is_refused() {
     });
     assert!(mnar::sums::Tally::of(&rows).is_err());
     assert!(Walk::from_bytes(b"sums").is_err());
-    assert!(Walk::from_bytes(b"mnar\x02T").is_err_and(|error| error.to_string().contains("another version")));
+    assert!(Walk::from_bytes(b"mnar\x01T").is_err_and(|error| error.to_string().contains("another version")));
     assert!(Walk::from_bytes(b"mnar\x01?").is_err());
     #[derive(Clone)]
     struct Stays;
