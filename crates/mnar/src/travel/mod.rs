@@ -71,7 +71,6 @@ pub enum WalkRows {
 macro_rules! kinds {
     ($($letter:literal $kind:ident($sums:ty)),* $(,)?) => {
         #[derive(Clone)]
-        #[expect(clippy::large_enum_variant, reason = "there is one per pass, and a few dozen where rows fall into buckets")]
         pub(crate) enum Kind {
             $($kind($sums),)*
         }
