@@ -10,6 +10,7 @@ use crate::guard::Memory;
 use crate::note::Note;
 use crate::parquet_table::{ParquetFooter, ParquetTable};
 use crate::values::{Census, Missing};
+use mnar::kept::{Keep, Kept};
 use mnar::posteriors::{Renormalised, check_rows};
 use mnar::rows::{Block, Rows, Sums, scan_block};
 use mnar::{Class, PosteriorKind};
@@ -32,6 +33,8 @@ pub struct ParquetPredictions {
     renormalised: Renormalised,
     /// Values that mean missing.
     pub(crate) missing: Vec<String>,
+    /// What the first pass has kept for the estimate.
+    kept: Option<Kept>,
 }
 
 /// Some rows, one after the other: their labels, and their names if a column was named for them.
@@ -127,7 +130,20 @@ const MOST_LABELS: usize = 100_000;
 impl ParquetPredictions {
     /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
     pub fn open<'a>(source: impl Into<Source<'a>>, columns: &PredictionColumns) -> Result<Self, DataError> {
-        let file = Passes::open(source.into())?;
+        Self::opened(source.into(), columns, None)
+    }
+
+    /// The same, keeping labelled rows and a sample of the others, so that an estimate takes fewer passes.
+    pub fn open_keeping<'a>(
+        source: impl Into<Source<'a>>,
+        columns: &PredictionColumns,
+        keep: Keep,
+    ) -> Result<Self, DataError> {
+        Self::opened(source.into(), columns, Some(keep))
+    }
+
+    fn opened(source: Source<'_>, columns: &PredictionColumns, keep: Option<Keep>) -> Result<Self, DataError> {
+        let file = Passes::open(source)?;
         let shown = &file.shown;
         let mut layout = PredictionLayout::find(file.footer.header(), columns, shown)?;
         layout.fold = None;
@@ -159,8 +175,9 @@ impl ParquetPredictions {
             rows: 0,
             renormalised: Renormalised::default(),
             missing: columns.missing.clone(),
+            kept: None,
         };
-        table.count()?;
+        table.count(keep)?;
         Ok(table)
     }
 
@@ -177,10 +194,14 @@ impl ParquetPredictions {
         Some(rows.saturating_mul(layout.selection().width() as u64).saturating_mul(size_of::<f64>() as u64))
     }
 
-    fn count(&mut self) -> Result<(), DataError> {
+    fn count(&mut self, keep: Option<Keep>) -> Result<(), DataError> {
         let (mut rows, mut renormalised) = (0, Renormalised::default());
         let mut counts = vec![0; self.classes.names.len()];
-        self.walk(|_, labels, drift| {
+        let mut kept = keep.map(|keep| Kept::new(counts.len(), keep));
+        self.walk(|columns, labels, drift| {
+            if let Some(kept) = &mut kept {
+                kept.add(&Block { columns, labels, weights: None, given: &[] });
+            }
             rows += labels.len();
             labels.iter().flatten().for_each(|class| counts[class.index()] += 1);
             renormalised.merge(drift);
@@ -191,6 +212,7 @@ impl ParquetPredictions {
         }
         self.check_estimable(rows, &counts)?;
         (self.rows, self.counts, self.renormalised) = (rows, counts, renormalised);
+        self.kept = kept.map(Kept::finished);
         Ok(())
     }
 
@@ -284,6 +306,10 @@ impl Rows for ParquetPredictions {
 
     fn renormalised(&self) -> Renormalised {
         self.renormalised
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {

@@ -7,6 +7,7 @@
 //! Laplace approximation) unless given.
 
 mod columns;
+mod few;
 
 pub use columns::{CalibratedByColumns, ColumnCalibration};
 pub(crate) use columns::{ColumnSums, ThroughColumns};
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
+use crate::sums::Tally;
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
@@ -105,17 +107,42 @@ impl Calibration {
             });
         }
         let with_biases = k <= self.full_matrix_classes;
+        let zero = |a: f64, b: &[f64]| CalibrationSums::at(a, b, with_biases);
+        let first = rows.scan(&zero(1.0, &vec![0.0; k]))?;
+        if first.n == 0.0 {
+            return Err(Error::NoLabels { n: 0 });
+        }
+        let (log_loss_before, ece_before) = (first.log_loss / first.n, first.bins.expected_error());
+        let Minimum { sums, bias_precision, converged } = match rows.samples_labels() {
+            true => self.in_few_passes(rows, &first)?,
+            false => self.minimise(first, |a, b| rows.scan(&zero(a, b)))?,
+        };
+        Ok(Bcts {
+            inverse_temperature: sums.a,
+            bias_precision: if with_biases { bias_precision } else { f64::INFINITY },
+            ece_before,
+            ece_after: sums.bins.expected_error(),
+            log_loss_before,
+            log_loss_after: sums.log_loss / sums.n,
+            biases: sums.b.to_vec(),
+            converged,
+        })
+    }
+
+    /// Newton's method on the penalised log-loss, whose sums at no calibration are `first`.
+    fn minimise(
+        &self,
+        first: CalibrationSums,
+        at: impl Fn(f64, &[f64]) -> Result<CalibrationSums, Error>,
+    ) -> Result<Minimum, Error> {
+        let with_biases = first.with_biases;
+        let (mut a, mut b) = (first.a, first.b.to_vec());
+        let mut sums = first;
+        let k = b.len();
         let (mut bias_precision, temperature_precision, learn) = match self.shrinkage {
             Shrinkage::Learnt => (1.0, LEARNT_TEMPERATURE_PRECISION, with_biases),
             Shrinkage::Fixed { bias, temperature } => (bias, temperature, false),
         };
-        let mut a = 1.0;
-        let mut b = vec![0.0; k];
-        let mut sums = rows.scan(&CalibrationSums::at(a, &b, with_biases))?;
-        if sums.n == 0.0 {
-            return Err(Error::NoLabels { n: 0 });
-        }
-        let (log_loss_before, ece_before) = (sums.log_loss / sums.n, sums.bins.expected_error());
         let mut converged = false;
         for iteration in 0..100 {
             let penalty = |a: f64, b: &[f64]| {
@@ -135,7 +162,7 @@ impl Calibration {
                     .enumerate()
                     .map(|(j, b)| if with_biases { b - length * step[j + 1] } else { *b })
                     .collect();
-                let trial = rows.scan(&CalibrationSums::at(trial_a, &trial_b, with_biases))?;
+                let trial = at(trial_a, &trial_b)?;
                 if trial.log_loss + penalty(trial_a, &trial_b) <= objective + 1e-12 * objective.abs() {
                     moved = Some((trial_a, trial_b, trial));
                     break;
@@ -166,17 +193,16 @@ impl Calibration {
                 break;
             }
         }
-        Ok(Bcts {
-            inverse_temperature: a,
-            bias_precision: if with_biases { bias_precision } else { f64::INFINITY },
-            ece_before,
-            ece_after: sums.bins.expected_error(),
-            log_loss_before,
-            log_loss_after: sums.log_loss / sums.n,
-            biases: b,
-            converged,
-        })
+        Ok(Minimum { sums, bias_precision, converged })
     }
+}
+
+/// Where the log-loss is lowest.
+struct Minimum {
+    /// The sums there.
+    sums: CalibrationSums,
+    bias_precision: f64,
+    converged: bool,
 }
 
 fn solve(hessian: &DMatrix<f64>, gradient: &DVector<f64>) -> Option<DVector<f64>> {
@@ -313,6 +339,19 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
 
     fn in_memory(&self) -> bool {
         self.rows.in_memory()
+    }
+
+    fn counted(&self) -> Option<&Tally> {
+        self.rows.counted()
+    }
+
+    fn samples_labels(&self) -> bool {
+        self.rows.samples_labels()
+    }
+
+    fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
+        let through = Through::new(self.bcts, zero.clone());
+        Some(self.rows.scan_sample(&through)?.sums)
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {

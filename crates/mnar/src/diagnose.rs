@@ -2,7 +2,7 @@
 //! estimate would change if labels also depended on x, and how many labels a given precision needs.
 
 use crate::error::Error;
-use crate::estimate::{LabelShift, PhiEstimate, normal_quantile};
+use crate::estimate::{LabelShift, PhiEstimate, Shape, normal_quantile};
 use crate::labels::{Class, Labels};
 use crate::mechanism::{ClassAndColumns, Mechanism, Tilted};
 use crate::mixture::LogMixture;
@@ -86,14 +86,20 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
     let k = tally.counts.len();
     let pi = tally.labelled_shares();
     let w: Vec<f64> = estimate.unlabelled_shares.iter().zip(&pi).map(|(q, pi)| (q / pi).max(1e-9)).collect();
-    let (mixture, moments) = rows.scan(&(LogMixture::at(&w, true), SecondMoments::zero(k, vec![1.0; k], false)))?;
-    let information = mixture.hessian() / tally.n_unlabelled;
+    let Shape { information, confusion } = match &estimate.shape {
+        Some(shape) => shape.clone(),
+        None => {
+            let zero = (LogMixture::at(&w, true), SecondMoments::zero(k, vec![1.0; k], false));
+            let (mixture, moments) = rows.scan(&zero)?;
+            Shape { information: mixture.hessian(), confusion: moments.confusion() }
+        }
+    };
+    let information = information / tally.n_unlabelled;
     // In units of w_k and per share: the identity where posteriors are one-hot.
     let scale: Vec<f64> = (0..k).map(|j| (w[j] / pi[j]).sqrt()).collect();
     let scaled = DMatrix::from_fn(k, k, |a, b| information[(a, b)] * scale[a] * scale[b]);
     let eigenvalues = scaled.symmetric_eigenvalues();
     let condition = eigenvalues.max() / eigenvalues.min().max(0.0);
-    let confusion = moments.confusion();
     let by_class = DMatrix::from_fn(k, k, |j, c| confusion[(j, c)] / tally.counts[c]);
     let smallest_singular_value = by_class.singular_values().min();
     let largest_logit_se = estimate.standard_errors().map_or(f64::NAN, |se| {

@@ -65,6 +65,14 @@ impl LogMixture {
         DMatrix::from_fn(k, k, |a, b| self.hessian[a.max(b) * k + a.min(b)])
     }
 
+    /// Adds a symmetric matrix to the negated Hessian.
+    pub(crate) fn bend(&mut self, by: &DMatrix<f64>) {
+        let k = self.v.len();
+        for a in 0..k {
+            (0..=a).for_each(|b| self.hessian[a * k + b] += by[(a, b)]);
+        }
+    }
+
     #[inline(always)]
     fn add_tiles<S: Simd>(&mut self, simd: S, block: &Block<'_>) {
         let k = self.v.len();

@@ -3,8 +3,10 @@
 //! view of either are all [`Rows`].
 
 use crate::error::Error;
+use crate::kept::Kept;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
+use crate::sums::Tally;
 use crate::travel::{Kind, Walk};
 use rayon::prelude::*;
 
@@ -121,6 +123,27 @@ pub trait Rows: Sync {
     /// Whether reading some of the rows is cheaper than reading all of them. Not so for a stream.
     fn in_memory(&self) -> bool {
         false
+    }
+
+    /// The sums over a sample that was kept of the rows, scaled up to all of them; sums over unlabelled rows alone are not scaled.
+    /// `None` where nothing was kept.
+    fn scan_sample<S: Sums>(&self, _: &S) -> Option<S> {
+        None
+    }
+
+    /// The counts of the rows where a pass has kept them; the summed posteriors are those before any calibration.
+    fn counted(&self) -> Option<&Tally> {
+        None
+    }
+
+    /// Whether the sample has only some of the labelled rows, because all of them were too many to keep.
+    fn samples_labels(&self) -> bool {
+        false
+    }
+
+    /// What an earlier pass has kept of the rows.
+    fn kept(&self) -> Option<&Kept> {
+        None
     }
 }
 

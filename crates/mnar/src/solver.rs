@@ -8,6 +8,7 @@
 
 use crate::error::Error;
 use crate::estimate::Stop;
+use crate::few_passes::{self, OfSample};
 use crate::mixture::LogMixture;
 use crate::rows::Rows;
 use nalgebra::{DMatrix, DVector};
@@ -44,7 +45,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    fn value(&self, mixture: f64, v: &[f64]) -> f64 {
+    pub(crate) fn value(&self, mixture: f64, v: &[f64]) -> f64 {
         let mut value = mixture;
         for k in 0..v.len() {
             value -= self.cost[k] * v[k];
@@ -124,6 +125,11 @@ pub(crate) fn maximise<R: Rows>(
         return accelerated_em(rows, terms, start, solver);
     }
     let all = Walk { rows, every: 1, n_unlabelled };
+    if let Some(sample) = OfSample::new(rows, n_unlabelled) {
+        let near = few_passes::start(&sample, terms, start, solver)?;
+        let sums = all.sums(&near, true)?;
+        return few_passes::finish(&sample, &all, terms, (near, sums), solver);
+    }
     // The optimum of every sixteenth tile is within a few thousandths of that of all rows, and sixteen times cheaper.
     if rows.in_memory() && n_unlabelled >= SAMPLE_FROM {
         let sample = Walk { every: 16, ..all };
@@ -136,18 +142,23 @@ pub(crate) fn maximise<R: Rows>(
     newton(&all, terms, em_start(&all, terms, start)?, solver)
 }
 
+/// The sums of the mixture at a point, over all rows or over others that stand for them.
+pub(crate) trait Evaluate {
+    fn sums(&self, v: &[f64], with_hessian: bool) -> Result<LogMixture, Error>;
+}
+
 /// From this many unlabelled rows on, the first steps use a sample.
 const SAMPLE_FROM: f64 = 200_000.0;
 
 /// All rows, or a sample of them whose sums are scaled up.
 #[derive(Clone, Copy)]
-struct Walk<'a, R> {
-    rows: &'a R,
-    every: usize,
-    n_unlabelled: f64,
+pub(crate) struct Walk<'a, R> {
+    pub(crate) rows: &'a R,
+    pub(crate) every: usize,
+    pub(crate) n_unlabelled: f64,
 }
 
-impl<R: Rows> Walk<'_, R> {
+impl<R: Rows> Evaluate for Walk<'_, R> {
     fn sums(&self, v: &[f64], with_hessian: bool) -> Result<LogMixture, Error> {
         let mut sums = self.rows.scan(&LogMixture::at(v, with_hessian).sampled(self.every))?;
         if self.every > 1 && sums.rows > 0.0 {
@@ -160,7 +171,7 @@ impl<R: Rows> Walk<'_, R> {
 /// Three EM steps nearly always bring Newton close enough for full steps.
 const EM_START: usize = 3;
 
-fn em_start<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>) -> Result<Vec<f64>, Error> {
+pub(crate) fn em_start(walk: &impl Evaluate, terms: &Terms, start: Vec<f64>) -> Result<Vec<f64>, Error> {
     let mut v = start;
     for _ in 0..EM_START {
         let sums = walk.sums(&v, false)?;
@@ -169,7 +180,7 @@ fn em_start<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>) -> Resu
     Ok(v)
 }
 
-fn newton<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>, solver: &Solver) -> Result<Solution, Error> {
+pub(crate) fn newton(walk: &impl Evaluate, terms: &Terms, start: Vec<f64>, solver: &Solver) -> Result<Solution, Error> {
     let k = start.len();
     let mut v = start;
     let mut sums = walk.sums(&v, true)?;
@@ -214,7 +225,7 @@ fn newton<R: Rows>(walk: &Walk<'_, R>, terms: &Terms, start: Vec<f64>, solver: &
     Ok(Solution { v, value, sums, stop: Stop::MaxIterations { iterations: solver.max_iterations, passes } })
 }
 
-fn largest_relative_move(from: &[f64], to: &[f64]) -> f64 {
+pub(crate) fn largest_relative_move(from: &[f64], to: &[f64]) -> f64 {
     from.iter().zip(to).map(|(a, b)| (a - b).abs() / b.abs().max(1e-6)).fold(0.0, f64::max)
 }
 

@@ -46,6 +46,11 @@ impl Tally {
         Ok(tally)
     }
 
+    /// Whether a class has no label, or no row is unlabelled.
+    pub(crate) fn lacks_rows(&self) -> bool {
+        self.n_unlabelled == 0.0 || self.counts.contains(&0.0)
+    }
+
     /// n_l, the number of labelled rows.
     pub fn n_labelled(&self) -> f64 {
         self.counts.iter().sum()

@@ -38,6 +38,8 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         || args.table.audit.is_some()
         || args.imputed.is_some();
     let loading = match (args.stream, in_memory_only) {
+        // With columns, the estimate keeps the rows with these.
+        (true, _) if !matches!(args.table.given, Given::Columns(_)) => Loading::StreamKeeping,
         (true, _) => Loading::Stream,
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,

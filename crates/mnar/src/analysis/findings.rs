@@ -14,6 +14,7 @@ use crate::diagnose::{
 };
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, Stop};
+use crate::kept::Few;
 use crate::labels::Labels;
 use crate::mechanism::Mechanism;
 use crate::nullable;
@@ -402,6 +403,7 @@ impl EstimateSettings {
         if matches!(self.given, Given::Columns(_)) {
             return Err(Error::Settings("the streamed rows come without the columns that labelling depends on"));
         }
+        let rows = &Few::of(rows, 0, about.n, about.n_labelled)?;
         let matrices = fits_matrices(rows.n_classes());
         let bcts = match recipe.calibration() {
             Some(calibration) => {

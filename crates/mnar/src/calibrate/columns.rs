@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised, softmax_in_place};
 use crate::rows::{Block, Rows, Sums};
+use crate::sums::Tally;
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
@@ -148,6 +149,19 @@ impl<R: Rows> Rows for CalibratedByColumns<'_, R> {
 
     fn in_memory(&self) -> bool {
         self.rows.in_memory()
+    }
+
+    fn counted(&self) -> Option<&Tally> {
+        self.rows.counted()
+    }
+
+    fn samples_labels(&self) -> bool {
+        self.rows.samples_labels()
+    }
+
+    fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
+        let through = ThroughColumns { effects: self.calibration.flat(), sums: zero.clone() };
+        Some(self.rows.scan_sample(&through)?.sums)
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {

@@ -82,6 +82,7 @@ impl Estimator for ConfusionInversion {
             log_likelihood: None,
             prior_weight: 0.0,
             tally,
+            shape: None,
         })
     }
 }

@@ -56,6 +56,7 @@ impl Estimator for KnownPhi {
             log_likelihood: None,
             prior_weight: 0.0,
             tally,
+            shape: None,
         })
     }
 }

@@ -5,11 +5,13 @@
 //! π_l·w = 1, and 1/phi_k = 1 + (n_u/n_l) w_k. At an interior optimum the mean over U of s_k/(w·s) is π_k: a
 //! just-identified moment equation, from which the covariance follows.
 
-use super::{Estimator, FromRatios, PhiEstimate, RatioCovariance, at_one, inverse_over, multinomial};
+use super::{Estimator, FromRatios, PhiEstimate, RatioCovariance, Shape, at_one, inverse_over, multinomial};
 use crate::error::Error;
+use crate::few_passes::{self, OfSample};
+use crate::mixture::LogMixture;
 use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
-use crate::solver::{Solver, Terms, maximise};
+use crate::solver::{Solver, Terms, Walk, maximise};
 use crate::sums::{SecondMoments, Tally};
 use nalgebra::DMatrix;
 
@@ -62,8 +64,7 @@ pub struct LabelShift {
 }
 
 impl LabelShift {
-    /// The class ratios w = q_u/π_l and the solution they come from.
-    pub(crate) fn ratios<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Ratios, Error> {
+    fn check_prior(&self) -> Result<(), Error> {
         let weight = self.prior.weight();
         if !(weight.is_finite() && weight >= 0.0) {
             return Err(Error::OutOfRange {
@@ -72,6 +73,12 @@ impl LabelShift {
                 range: "a finite number of rows, at least 0",
             });
         }
+        Ok(())
+    }
+
+    /// The class ratios w = q_u/π_l and the solution they come from.
+    pub(crate) fn ratios<R: Rows>(&self, rows: &R, tally: &Tally) -> Result<Ratios, Error> {
+        self.check_prior()?;
         let source = match self.source {
             SourceShares::Counts => tally.labelled_shares(),
             SourceShares::MeanPosterior => {
@@ -85,16 +92,18 @@ impl LabelShift {
     /// Like [`LabelShift::ratios`], with any source measure (sensitivity analysis tilts it).
     pub(crate) fn ratios_against<R: Rows>(&self, rows: &R, tally: &Tally, source: Vec<f64>) -> Result<Ratios, Error> {
         let k = source.len();
-        let pseudo = self.prior.pseudo_counts(&source);
-        let total = tally.n_unlabelled + pseudo.iter().sum::<f64>();
-        let terms = Terms {
-            log_v: pseudo,
-            log_rest: vec![0.0; k],
-            cost: source.iter().map(|pi| total * pi).collect(),
-            held: None,
-        };
+        let (source, terms) = self.problem(tally, source);
         let solution = maximise(rows, &terms, vec![1.0; k], tally.n_unlabelled, &self.solver)?;
         Ok(Ratios { source, terms, solution })
+    }
+
+    /// What is maximised beside the mixture.
+    fn problem(&self, tally: &Tally, source: Vec<f64>) -> (Vec<f64>, Terms) {
+        let k = source.len();
+        let pseudo = self.prior.pseudo_counts(&source);
+        let total = tally.n_unlabelled + pseudo.iter().sum::<f64>();
+        let cost = source.iter().map(|pi| total * pi).collect();
+        (source, Terms { log_v: pseudo, log_rest: vec![0.0; k], cost, held: None })
     }
 }
 
@@ -114,8 +123,14 @@ impl Estimator for LabelShift {
                 hint: "use the likelihood or the moment estimator for population posteriors",
             });
         }
-        let tally = Tally::of(rows)?;
-        let Ratios { source, terms, solution } = self.ratios(rows, &tally)?;
+        let (tally, Ratios { source, terms, solution }, confusion) = self.in_few_passes(rows)?.map_or_else(
+            || {
+                let tally = Tally::of(rows)?;
+                let ratios = self.ratios(rows, &tally)?;
+                Ok((tally, ratios, None))
+            },
+            |(tally, ratios, confusion)| Ok::<_, Error>((tally, ratios, Some(confusion))),
+        )?;
         let w = &solution.v;
         let from = FromRatios { tally: &tally, w, source: &source };
         let phi = from.phi()?;
@@ -135,7 +150,29 @@ impl Estimator for LabelShift {
             log_likelihood: Some(solution.sums.value),
             prior_weight: self.prior.weight(),
             tally,
+            shape: confusion.map(|confusion| Shape { information: solution.sums.hessian(), confusion }),
         })
+    }
+}
+
+impl LabelShift {
+    /// Where a sample of the rows was kept: the tally, the ratios, and the soft confusion matrix of the labelled rows (not yet
+    /// divided by n_l), from as few passes as the ratios take.
+    fn in_few_passes<R: Rows>(&self, rows: &R) -> Result<Option<(Tally, Ratios, DMatrix<f64>)>, Error> {
+        let Some(counted) = rows.counted() else { return Ok(None) };
+        let k = counted.counts.len();
+        if self.source != SourceShares::Counts || k > self.solver.full_matrix_classes || counted.lacks_rows() {
+            return Ok(None);
+        }
+        let Some(sample) = OfSample::new(rows, counted.n_unlabelled) else { return Ok(None) };
+        self.check_prior()?;
+        let (source, terms) = self.problem(counted, counted.labelled_shares());
+        let near = few_passes::start(&sample, &terms, vec![1.0; k], &self.solver)?;
+        let moments = SecondMoments::zero(k, vec![1.0; k], false);
+        let (tally, (sums, moments)) = rows.scan(&(Tally::zero(k), (LogMixture::at(&near, true), moments)))?;
+        let all = Walk { rows, every: 1, n_unlabelled: tally.n_unlabelled };
+        let solution = few_passes::finish(&sample, &all, &terms, (near, sums), &self.solver)?;
+        Ok(Some((tally, Ratios { source, terms, solution }, moments.confusion())))
     }
 }
 

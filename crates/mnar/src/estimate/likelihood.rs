@@ -60,6 +60,7 @@ impl Estimator for Likelihood {
             log_likelihood: Some(solution.value),
             prior_weight: 0.0,
             tally,
+            shape: None,
         })
     }
 }

@@ -60,6 +60,16 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The same after earlier passes.
+    pub(crate) fn after(self, earlier: usize) -> Self {
+        match self {
+            Stop::ClosedForm => self,
+            Stop::Converged { iterations, passes } => Stop::Converged { iterations, passes: passes + earlier },
+            Stop::MaxIterations { iterations, passes } => Stop::MaxIterations { iterations, passes: passes + earlier },
+            Stop::NoProgress { iterations, passes } => Stop::NoProgress { iterations, passes: passes + earlier },
+        }
+    }
+
     /// Whether the result is an optimum (or a formula).
     pub fn converged(self) -> bool {
         matches!(self, Stop::ClosedForm | Stop::Converged { .. })
@@ -100,6 +110,17 @@ pub struct PhiEstimate {
     pub prior_weight: f64,
     /// Label counts and sums that the estimate rests on.
     pub tally: Tally,
+    /// Matrices that tell how well phi is identified, where a pass had them anyway.
+    pub(crate) shape: Option<Shape>,
+}
+
+/// Matrices of classes by classes at an estimate.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Σ_U s s' / (w·s)² at the estimated ratios w.
+    pub(crate) information: DMatrix<f64>,
+    /// Σ_L 1[y = k] s_j at (j, k).
+    pub(crate) confusion: DMatrix<f64>,
 }
 
 impl PhiEstimate {

@@ -123,6 +123,7 @@ impl Estimator for Moments {
             log_likelihood: None,
             prior_weight: 0.0,
             tally,
+            shape: None,
         })
     }
 }

@@ -179,6 +179,7 @@ impl ClassAndColumns {
             log_likelihood: Some(-last.loss),
             prior_weight: 0.0,
             tally,
+            shape: None,
         };
         Ok(MechanismEstimate { mechanism, covariance: inverse, estimate })
     }

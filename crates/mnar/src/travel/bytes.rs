@@ -53,6 +53,16 @@ impl Bytes for usize {
     }
 }
 
+impl Bytes for u64 {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.to_le_bytes());
+    }
+
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        Some(u64::from_le_bytes(take(input)?))
+    }
+}
+
 impl Bytes for i64 {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.to_le_bytes());

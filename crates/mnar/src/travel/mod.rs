@@ -43,6 +43,7 @@ use crate::analysis::{GroupSums, LabelledWeights};
 use crate::calibrate::{CalibrationSums, ColumnSums, Through, ThroughColumns};
 use crate::error::Error;
 use crate::evaluate::MetricSums;
+use crate::kept::Gather;
 use crate::mechanism::{SecondOrder, Selection};
 use crate::mixture::LogMixture;
 use crate::rows::{Block, Sums};
@@ -50,7 +51,7 @@ use crate::sums::{MostProbable, SecondMoments, Tally};
 use crate::test::FoldScores;
 
 /// The first bytes of sums, the last of them the version of their form. It goes up whenever the fields of any sums change.
-const HEADER: &[u8] = b"mnar\x01";
+const HEADER: &[u8] = b"mnar\x02";
 
 /// The sums of one pass, of a kind that other processes can add to.
 #[derive(Clone)]
@@ -138,6 +139,7 @@ kinds! {
     b'K' Calibrated(Box<Through<Walk>>),
     b'D' ColumnCalibration(ColumnSums),
     b'L' CalibratedByColumns(Box<ThroughColumns<Walk>>),
+    b'A' Gather(Gather),
     b'2' Both(Box<(Walk, Walk)>),
 }
 
@@ -221,6 +223,27 @@ impl Walk {
         }
     }
 
+    /// Whether rows are kept, so that parts differ in length.
+    fn keeps_rows(&self) -> bool {
+        match &self.0 {
+            Kind::Gather(_) => true,
+            Kind::Both(both) => both.0.keeps_rows() || both.1.keeps_rows(),
+            _ => false,
+        }
+    }
+
+    /// Whether a part is of the same pass as this one: its fields are as long, or are rows of the same width.
+    fn fits(&self, part: &Self) -> bool {
+        match (&self.0, &part.0) {
+            (Kind::Gather(zero), Kind::Gather(part)) => zero.fits(part),
+            (Kind::Both(zero), Kind::Both(part)) => zero.0.fits(&part.0) && zero.1.fits(&part.1),
+            _ => {
+                let (zero, part) = (self.to_bytes(), part.to_bytes());
+                zero.len() == part.len() && zero.get(..=HEADER.len()) == part.get(..=HEADER.len())
+            }
+        }
+    }
+
     /// Adds the sums of all parts to these, which have none yet, in the order of the parts' bytes.
     pub fn with_parts<B: AsRef<[u8]>>(self, parts: &[B]) -> Result<Self, Error> {
         let empty = self.to_bytes();
@@ -228,11 +251,16 @@ impl Walk {
         parts.sort_unstable();
         let mut total: Option<Self> = None;
         for part in parts {
+            const OTHER: Error = Error::Travel("they are not of the pass that was asked for");
             // Of the same kind and with as many numbers: then the fields are as long as those of the others.
-            if part.len() != empty.len() || part.get(..=HEADER.len()) != empty.get(..=HEADER.len()) {
-                return Err(Error::Travel("they are not of the pass that was asked for"));
+            let same_kind = part.get(..=HEADER.len()) == empty.get(..=HEADER.len());
+            if !same_kind || (part.len() != empty.len() && !self.keeps_rows()) {
+                return Err(OTHER);
             }
             let part = Self::from_bytes(part)?;
+            if self.keeps_rows() && !self.fits(&part) {
+                return Err(OTHER);
+            }
             match &mut total {
                 Some(total) => total.merge(part),
                 None => total = Some(part),

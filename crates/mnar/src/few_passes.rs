@@ -1,0 +1,131 @@
+//! Few passes over a stream: between two of them, the likelihood is maximised in memory on a sample that was kept of the rows,
+//! corrected so that it has the value, slope and curvature of all rows at the last point.
+//!
+//! What the correction leaves out is the difference of third derivatives, about a hundredth of them with 50,000 rows. Newton's
+//! method squares an error; this squares it and takes a hundredth, so an optimum of the sample that is off by 1e-2 is off
+//! by some 1e-6 after one pass over all rows and exact after another.
+
+use crate::error::Error;
+use crate::estimate::Stop;
+use crate::mixture::LogMixture;
+use crate::rows::{Block, Rows, Sums};
+use crate::solver::{Evaluate, Solution, Solver, Terms, em_start, largest_relative_move, newton};
+use nalgebra::{DMatrix, DVector};
+
+/// The sample alone, its sums scaled up to all rows.
+pub(crate) struct OfSample<'a, R> {
+    rows: &'a R,
+    n_unlabelled: f64,
+}
+
+/// Adds nothing up.
+#[derive(Clone)]
+struct Nothing;
+
+impl Sums for Nothing {
+    fn add(&mut self, _: &Block<'_>) {}
+    fn merge(&mut self, _: Self) {}
+}
+
+impl<'a, R: Rows> OfSample<'a, R> {
+    /// `None` where no sample was kept.
+    pub(crate) fn new(rows: &'a R, n_unlabelled: f64) -> Option<Self> {
+        rows.scan_sample(&Nothing).map(|_| Self { rows, n_unlabelled })
+    }
+}
+
+impl<R: Rows> Evaluate for OfSample<'_, R> {
+    fn sums(&self, v: &[f64], with_hessian: bool) -> Result<LogMixture, Error> {
+        let zero = LogMixture::at(v, with_hessian);
+        let mut sums = self.rows.scan_sample(&zero).unwrap_or(zero);
+        if sums.rows > 0.0 {
+            sums.scale(self.n_unlabelled / sums.rows);
+        }
+        Ok(sums)
+    }
+}
+
+/// The sample with the value, gradient and Hessian of all rows at one point.
+struct Corrected<'a, R> {
+    sample: &'a OfSample<'a, R>,
+    at: &'a [f64],
+    value: f64,
+    gradient: DVector<f64>,
+    /// Of the negated Hessian.
+    hessian: DMatrix<f64>,
+}
+
+impl<'a, R: Rows> Corrected<'a, R> {
+    fn new(sample: &'a OfSample<'a, R>, at: &'a [f64], all: &LogMixture) -> Result<Self, Error> {
+        let sums = sample.sums(at, true)?;
+        let vector = |values: &[f64]| DVector::from_column_slice(values);
+        Ok(Self {
+            sample,
+            at,
+            value: all.value - sums.value,
+            gradient: vector(&all.gradient) - vector(&sums.gradient),
+            hessian: all.hessian() - sums.hessian(),
+        })
+    }
+}
+
+impl<R: Rows> Evaluate for Corrected<'_, R> {
+    fn sums(&self, v: &[f64], with_hessian: bool) -> Result<LogMixture, Error> {
+        let mut sums = self.sample.sums(v, with_hessian)?;
+        let off = DVector::from_iterator(v.len(), v.iter().zip(self.at).map(|(v, at)| v - at));
+        let bent = &self.hessian * &off;
+        sums.value += self.value + self.gradient.dot(&off) - 0.5 * off.dot(&bent);
+        sums.gradient.iter_mut().zip((&self.gradient - bent).iter()).for_each(|(sum, more)| *sum += more);
+        if with_hessian {
+            sums.bend(&self.hessian);
+        }
+        Ok(sums)
+    }
+}
+
+/// The optimum of the sample, away from the boundary.
+pub(crate) fn start<R: Rows>(
+    sample: &OfSample<'_, R>,
+    terms: &Terms,
+    from: Vec<f64>,
+    solver: &Solver,
+) -> Result<Vec<f64>, Error> {
+    let near = em_start(sample, terms, from).and_then(|near| newton(sample, terms, near, solver))?;
+    Ok(near.v.iter().map(|v| v.max(1e-3)).collect())
+}
+
+/// The optimum over all rows from a point near it and their sums there.
+pub(crate) fn finish<R: Rows>(
+    sample: &OfSample<'_, R>,
+    all: &impl Evaluate,
+    terms: &Terms,
+    (mut v, mut sums): (Vec<f64>, LogMixture),
+    solver: &Solver,
+) -> Result<Solution, Error> {
+    // Where it takes more, the sample is no help, and plain steps take over.
+    const MOST: usize = 6;
+    let mut passes = 1;
+    for iterations in 1..=MOST {
+        let value = terms.value(sums.value, &v);
+        let corrected = Corrected::new(sample, &v, &sums)?;
+        let next = newton(&corrected, terms, v.clone(), solver)?;
+        if !next.stop.converged() {
+            break;
+        }
+        // What is left is a hundredth of the square of the last move: below 1e-12 by default.
+        if largest_relative_move(&v, &next.v) <= solver.tolerance.sqrt() {
+            return Ok(Solution { stop: Stop::Converged { iterations, passes }, ..next });
+        }
+        let next_sums = all.sums(&next.v, true)?;
+        passes += 1;
+        // All rows must agree that this is better, up to the rounding of the sums; else the sample is misleading.
+        if terms.value(next_sums.value, &next.v) < value - 1e-13 * (1.0 + value.abs()) {
+            break;
+        }
+        (v, sums) = (next.v, next_sums);
+    }
+    let inside = v.iter().map(|v| v.max(1e-3)).collect();
+    let mut solution = newton(all, terms, inside, solver)?;
+    solution.stop = solution.stop.after(passes);
+    Ok(solution)
+}

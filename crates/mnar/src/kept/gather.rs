@@ -1,0 +1,212 @@
+//! The sums that keep rows. Which rows are in a sample follows from keys of the rows, so the same rows are kept in whatever order
+//! the parts of a pass are merged.
+
+use super::Keep;
+use crate::labels::Class;
+use crate::rows::{Block, Sums};
+use crate::travel::{Bytes, bytes, travels};
+
+/// The finaliser of SplitMix64: every bit of the result depends on all bits.
+fn mixed(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// Labelled or unlabelled rows: all of them, or those with the lowest keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    /// More rows than this are cut down to the sample.
+    limit: usize,
+    sample: usize,
+    /// Rows with higher keys are left out; the highest number as long as none is.
+    threshold: u64,
+    keys: Vec<u64>,
+    pub(super) labels: Vec<Option<Class>>,
+    /// Probabilities, and given columns after them.
+    columns: Vec<Vec<f64>>,
+}
+
+bytes!(Part { limit, sample, threshold, keys, labels, columns });
+
+impl Part {
+    fn new(width: usize, limit: usize, sample: usize) -> Self {
+        let columns = vec![Vec::new(); width];
+        Self { limit, sample, threshold: u64::MAX, keys: Vec::new(), labels: Vec::new(), columns }
+    }
+
+    /// Leaves rows out from the start where this many are expected, which are more than are kept.
+    fn expect(&mut self, rows: usize) {
+        if rows > self.limit {
+            // A fifth more than the sample: were they too few, the sample would be smaller than need be.
+            let share = 1.2 * self.sample as f64 / rows as f64;
+            self.threshold = (share.min(1.0) * u64::MAX as f64) as u64;
+        }
+    }
+
+    fn push(&mut self, key: u64, block: &Block<'_>, i: usize) {
+        self.keys.push(key);
+        self.labels.push(block.labels[i]);
+        for (kept, column) in self.columns.iter_mut().zip(block.columns.iter().chain(block.given)) {
+            kept.push(column[i]);
+        }
+    }
+
+    fn has_all(&self) -> bool {
+        self.threshold == u64::MAX
+    }
+
+    /// Keeps the `rows` rows with the lowest keys.
+    fn cut(&mut self, rows: usize) {
+        if rows == 0 || self.keys.len() <= rows {
+            return;
+        }
+        let mut sorted = self.keys.clone();
+        self.threshold = *sorted.select_nth_unstable(rows - 1).1;
+        let stays: Vec<bool> = self.keys.iter().map(|key| *key <= self.threshold).collect();
+        fn retain<T>(values: &mut Vec<T>, stays: &[bool]) {
+            let mut stays = stays.iter();
+            values.retain(|_| stays.next().copied().unwrap_or(false));
+        }
+        retain(&mut self.keys, &stays);
+        retain(&mut self.labels, &stays);
+        self.columns.iter_mut().for_each(|column| retain(column, &stays));
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.threshold = self.threshold.min(other.threshold);
+        self.keys.extend(other.keys);
+        self.labels.extend(other.labels);
+        self.columns.iter_mut().zip(other.columns).for_each(|(column, other)| column.extend(other));
+        if self.keys.len() > self.limit {
+            self.cut(self.sample);
+        }
+    }
+
+    /// The sample, where all rows were kept and these are more.
+    pub(super) fn sampled(&self) -> Self {
+        let mut sample = self.clone();
+        sample.cut(self.sample);
+        sample
+    }
+
+    /// Hands over the rows, each with this weight.
+    pub(super) fn with<T>(&self, classes: usize, weight: Option<f64>, visit: impl FnOnce(&Block<'_>) -> T) -> T {
+        let columns: Vec<&[f64]> = self.columns.iter().map(Vec::as_slice).collect();
+        let (columns, given) = columns.split_at(classes.min(columns.len()));
+        let weights = weight.map(|weight| vec![weight; self.labels.len()]);
+        visit(&Block { columns, labels: &self.labels, weights: weights.as_deref(), given })
+    }
+
+    /// Whether all fields are of the same rows, as they are unless bytes were made up.
+    fn is_sound(&self, width: usize, classes: usize) -> bool {
+        let rows = self.keys.len();
+        self.columns.len() == width
+            && self.labels.len() == rows
+            && self.columns.iter().all(|column| column.len() == rows)
+            && self.labels.iter().flatten().all(|class| class.index() < classes)
+    }
+}
+
+/// Keeps the labelled rows, and a sample of the unlabelled ones.
+#[derive(Clone)]
+pub(crate) struct Gather {
+    pub(super) classes: usize,
+    width: usize,
+    /// Rows seen by this part of a pass.
+    seen: usize,
+    /// Whether rows had weights, which are not kept.
+    weighted: bool,
+    pub(super) labelled: Part,
+    pub(super) unlabelled: Part,
+}
+
+bytes!(Gather { classes, width, seen, weighted, labelled, unlabelled });
+
+impl Gather {
+    pub(super) fn new(classes: usize, given: usize, keep: Keep) -> Self {
+        let width = classes + given;
+        let limit = (keep.labelled_numbers / width.max(1)).max(keep.sample);
+        Self {
+            classes,
+            width,
+            seen: 0,
+            weighted: false,
+            labelled: Part::new(width, limit, keep.sample),
+            unlabelled: Part::new(width, 2 * keep.sample, keep.sample),
+        }
+    }
+
+    /// The same where so many rows are expected.
+    pub(super) fn expecting(mut self, unlabelled: usize, labelled: usize) -> Self {
+        self.unlabelled.expect(unlabelled);
+        self.labelled.expect(labelled);
+        self
+    }
+
+    /// Cuts parts of which rows were left out down to the sample.
+    pub(super) fn finish(&mut self) {
+        for part in [&mut self.labelled, &mut self.unlabelled] {
+            if !part.has_all() || part.sample * 2 == part.limit {
+                part.cut(part.sample);
+            }
+        }
+    }
+
+    pub(super) fn has_all_labelled(&self) -> bool {
+        self.labelled.has_all()
+    }
+
+    /// Whether the rows can stand for the others.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.weighted && !self.labelled.labels.is_empty() && !self.unlabelled.labels.is_empty()
+    }
+
+    /// Whether these are rows of the pass that `self` was made for.
+    pub(crate) fn fits(&self, part: &Self) -> bool {
+        let sound = |rows: &Part| rows.is_sound(self.width, self.classes);
+        (part.classes, part.width) == (self.classes, self.width) && sound(&part.labelled) && sound(&part.unlabelled)
+    }
+}
+
+impl Sums for Gather {
+    fn add(&mut self, block: &Block<'_>) {
+        self.weighted |= block.weights.is_some();
+        let hashed = &block.columns[..block.columns.len().min(2)];
+        for i in 0..block.len() {
+            // The place tells rows with equal numbers apart, the numbers those of parts that each begin to count at 0.
+            let key =
+                hashed.iter().fold(mixed((self.seen + i) as u64), |hash, column| mixed(hash ^ column[i].to_bits()));
+            let part = if block.labels[i].is_some() { &mut self.labelled } else { &mut self.unlabelled };
+            if key <= part.threshold {
+                part.push(key, block, i);
+                if part.keys.len() > part.limit {
+                    part.cut(part.sample);
+                }
+            }
+        }
+        self.seen += block.len();
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.seen += other.seen;
+        self.weighted |= other.weighted;
+        self.labelled.merge(other.labelled);
+        self.unlabelled.merge(other.unlabelled);
+    }
+
+    travels!(Gather);
+}
+
+impl Bytes for Option<Class> {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.map_or(0, |class| class.index() + 1).write(out);
+    }
+
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        let number = usize::read(input)?;
+        // More classes than this are refused when labels are read.
+        (number <= u32::MAX as usize).then(|| number.checked_sub(1).map(Class::from))
+    }
+}
