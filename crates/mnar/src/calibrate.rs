@@ -8,6 +8,7 @@
 
 mod columns;
 mod few;
+mod powers;
 
 pub use columns::{CalibratedByColumns, ColumnCalibration};
 pub(crate) use columns::{ColumnSums, ThroughColumns};
@@ -20,6 +21,7 @@ use crate::sums::Tally;
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
+use powers::transform;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -243,19 +245,6 @@ impl Bcts {
 
     fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
         transform(self.inverse_temperature, &self.biases, columns, out);
-    }
-}
-
-fn transform(a: f64, b: &[f64], columns: &[&[f64]], out: &mut [&mut [f64]]) {
-    let mut row = vec![0.0; columns.len()];
-    for i in 0..columns.first().map_or(0, |column| column.len()) {
-        for (k, column) in columns.iter().enumerate() {
-            row[k] = a * column[i].max(FLOOR).ln() + b[k];
-        }
-        crate::posteriors::softmax_in_place(&mut row);
-        for (k, &value) in row.iter().enumerate() {
-            out[k][i] = value;
-        }
     }
 }
 

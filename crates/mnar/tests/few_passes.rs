@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mnar::analysis::{About, EstimateSettings, Findings};
+use mnar::analysis::{About, EstimateSettings, Findings, Given, StreamedColumns};
+use mnar::covariates::{ColumnSummary, Covariate, RowCounts};
 use mnar::rows::{Block, Sums, scan_block};
 use mnar::travel::{Partitions, Walk, WalkRows};
-use mnar::{Class, Error, Labels, PosteriorKind, Posteriors, Rows, Sample};
+use mnar::{Class, Covariates, Error, Labels, PosteriorKind, Posteriors, Rows, Sample};
 use ndarray::Array2;
 use std::sync::Mutex;
 
@@ -30,7 +31,7 @@ impl Table {
         let logits = Array2::from_shape_fn((n, k), |(i, j)| {
             let signal = if class[i] == j { 2.2 } else { 0.0 };
             // Overconfident, and off by class: there is something to calibrate.
-            1.3 * (signal + 1.5 * (uniform(i, 10 + j as u64) - 0.5)) + 0.1 * j as f64
+            1.3 * (signal + 5.0 * (uniform(i, 10 + j as u64) - 0.5)) + 0.1 * j as f64
         });
         let y = (0..n).map(|i| {
             let phi = most * (0.2 + 0.8 * class[i] as f64 / (k - 1) as f64) * [0.7, 1.0][site[i] as usize];
@@ -137,6 +138,37 @@ fn with_more_labels_than_are_kept_the_calibration_passes_over_them() {
     let labelled = passes.iter().filter(|rows| **rows == WalkRows::Labelled).count();
     assert!(labelled <= 4, "{passes:?}");
     assert!(passes.len() - labelled <= 3, "{passes:?}");
+}
+
+/// A site on which labelling depends beside the class.
+#[test]
+fn an_estimate_with_columns_takes_few_passes() {
+    let table = Table::new(400_000, 3, 0.3);
+    let about = About::from(&table.labels);
+    let site = Covariate::categorical("site", table.site.iter().map(|site| Some(if *site > 0.5 { "b" } else { "a" })));
+    let covariates = Covariates::new(vec![site]).unwrap();
+    let mut summary = ColumnSummary::categorical("site", Vec::new(), RowCounts::default());
+    for (i, site) in table.site.iter().enumerate() {
+        let mut one = RowCounts::default();
+        one.add(table.labels.is_labelled(i), 1);
+        summary.add_name(Some(if *site > 0.5 { "b" } else { "a" }), one);
+    }
+    let summaries = [summary];
+    let encoder = ColumnSummary::encoder(&summaries, Vec::new()).unwrap();
+    let terms = encoder.terms(&covariates).unwrap();
+    let terms: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
+    let settings = EstimateSettings { given: Given::Columns(vec!["site".to_owned()]), ..Default::default() };
+    let columns = StreamedColumns { columns: &summaries, encoder: &encoder };
+    let sample = table.sample().given(&terms).unwrap();
+    let expected = settings.run_streamed_given(&sample, &sample, columns, about.clone()).unwrap();
+    let stream = Stream::new(&table, terms.clone());
+    let found = settings.run_streamed_given(&stream, &stream, columns, about).unwrap();
+    assert_same(&found, &expected);
+    assert!((found.effective_sample_size / expected.effective_sample_size - 1.0).abs() < 1e-9);
+    let (found, expected) = (found.mechanism.unwrap(), expected.mechanism.unwrap());
+    assert!(differ(&found.terms, &expected.terms) < 1e-9, "{found:?} {expected:?}");
+    // One that keeps rows, a tally, three for the mechanism, one for its covariance and one for the weights.
+    assert!(stream.passes() <= 7, "{:?}", stream.passes.lock().unwrap());
 }
 
 fn bits(found: &Findings) -> Vec<u64> {

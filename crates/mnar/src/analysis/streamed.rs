@@ -10,6 +10,7 @@ use crate::covariates::{ColumnSummary, Grouping, TermEncoder};
 use crate::diagnose::{Identifiability, identifiability};
 use crate::error::Error;
 use crate::estimate::SharePrior;
+use crate::kept::Few;
 use crate::mechanism::{ClassAndColumns, Mechanism, MechanismEstimate};
 use crate::posteriors::PosteriorKind;
 use crate::rows::{Block, Rows, Sums};
@@ -42,7 +43,7 @@ impl EstimateSettings {
     }
 
     /// [`run_streamed`](Self::run_streamed) with a mechanism that depends on columns. `given` are the same rows as `rows`, with
-    /// the terms of the columns in [`Block::given`]; the calibration over all rows, which has no use for them, walks over `rows`.
+    /// the terms of the columns in [`Block::given`].
     pub fn run_streamed_given<R: Rows, G: Rows>(
         &self,
         rows: &R,
@@ -58,10 +59,11 @@ impl EstimateSettings {
         }
         columns.columns.iter().try_for_each(ColumnSummary::check)?;
         let terms = columns.encoder.n_terms();
+        let given = &Few::of(given, terms, about.n, about.n_labelled)?;
         let bcts = match recipe.calibration() {
             Some(calibration) => {
-                Tally::of(rows)?;
-                Some(calibration.fit(rows)?)
+                Tally::of(given)?;
+                Some(calibration.fit(given)?)
             }
             None => None,
         };

@@ -9,19 +9,23 @@
 //! this is label shift between labelled and unlabelled rows.
 
 mod columns_check;
+mod maximise;
 mod sums;
 
 pub use columns_check::{Direction, Reference, Scores, orthogonal_check};
 pub(crate) use columns_check::{orthogonal_estimate, orthogonal_mechanism, projected_scores};
 
 use crate::error::Error;
-use crate::estimate::{Covariance, PhiEstimate, Stop, at_one};
+use crate::estimate::{Covariance, PhiEstimate, Shape, at_one};
+use crate::mixture::LogMixture;
 use crate::phi::Phi;
 use crate::posteriors::PosteriorKind;
 use crate::rows::Rows;
 use crate::shares::ClassShares;
-use crate::sums::Tally;
+use crate::solver::Solver;
+use crate::sums::{SecondMoments, Tally};
 use crate::travel::bytes;
+use maximise::Maximum;
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 pub(crate) use sums::{SecondOrder, Selection};
@@ -155,7 +159,7 @@ impl ClassAndColumns {
             });
         }
         let tally = Tally::of(rows)?;
-        let (mechanism, last, stop) = self.maximise(rows, terms, &tally, &Around::default())?;
+        let Maximum { mechanism, point: last, stop } = self.maximise(rows, terms, &tally, &Around::default())?;
         let k = tally.counts.len();
         let n = tally.n();
         let shares = |mass: &[f64], total: f64| mass.iter().map(|mass| mass / total).collect::<Vec<f64>>();
@@ -164,9 +168,21 @@ impl ClassAndColumns {
         let phi: Vec<f64> =
             tally.counts.iter().zip(&last.unlabelled).map(|(count, mass)| count / (count + mass)).collect();
         let phi = Phi::new(phi)?;
-        let information = last.information() + self.penalty(k, terms);
+        let information = &last.information + self.penalty(k, terms);
         let inverse = inverse(&information)?;
-        let second = rows.scan(&SecondOrder::at(&mechanism))?;
+        let (second, shape) = match rows.counted() {
+            // A pass over a stream is dear: this one also has what tells how well phi is identified.
+            Some(_) if k <= Solver::default().full_matrix_classes => {
+                let ratio =
+                    |(mass, count): (&f64, &f64)| (mass / tally.n_unlabelled / (count / tally.n_labelled())).max(1e-9);
+                let w: Vec<f64> = last.unlabelled.iter().zip(&tally.counts).map(ratio).collect();
+                let moments = SecondMoments::zero(k, vec![1.0; k], false);
+                let zero = (SecondOrder::at(&mechanism), (LogMixture::at(&w, true), moments));
+                let (second, (mixture, moments)) = rows.scan(&zero)?;
+                (second, Some(Shape { information: mixture.hessian(), confusion: moments.confusion() }))
+            }
+            _ => (rows.scan(&SecondOrder::at(&mechanism))?, None),
+        };
         let covariance = second.covariance(&tally, &phi, &prevalence, &inverse);
         let estimate = PhiEstimate {
             method: if terms == 0 { "class" } else { "class and columns" },
@@ -179,7 +195,7 @@ impl ClassAndColumns {
             log_likelihood: Some(-last.loss),
             prior_weight: 0.0,
             tally,
-            shape: None,
+            shape,
         };
         Ok(MechanismEstimate { mechanism, covariance: inverse, estimate })
     }
@@ -203,70 +219,11 @@ impl ClassAndColumns {
         tilt: f64,
     ) -> Result<Tilted, Error> {
         let around = Around { tilt, start: Some(start) };
-        let (mechanism, last, _) = self.maximise(rows, start.terms.len(), tally, &around)?;
+        let Maximum { mechanism, point: last, .. } = self.maximise(rows, start.terms.len(), tally, &around)?;
         let mass = || tally.counts.iter().zip(&last.unlabelled);
         let phi = mass().map(|(count, mass)| count / (count + mass)).collect();
         let prevalence = mass().map(|(count, mass)| (count + mass) / tally.n()).collect();
         Ok(Tilted { mechanism, phi, prevalence: ClassShares::estimated(prevalence) })
-    }
-
-    /// Newton's method with step halving on the penalised likelihood.
-    fn maximise<R: Rows>(
-        &self,
-        rows: &R,
-        terms: usize,
-        tally: &Tally,
-        around: &Around<'_>,
-    ) -> Result<(Mechanism, Selection, Stop), Error> {
-        let k = tally.counts.len();
-        let centre = (tally.n_labelled() / tally.n_unlabelled).ln();
-        let prior = DVector::from_fn(k + terms, |i, _| if i < k { centre } else { 0.0 });
-        let penalty = self.penalty(k, terms);
-        let at = |theta: &DVector<f64>| -> Result<(f64, Selection), Error> {
-            let sums = rows.scan(&Selection::at(&Mechanism::from_parameters(theta, k), 0).tilted(around.tilt))?;
-            let off = theta - &prior;
-            Ok((sums.loss + 0.5 * off.dot(&(&penalty * &off)), sums))
-        };
-        let mut theta = around.start.map_or_else(|| prior.clone(), Mechanism::parameters);
-        let (mut value, mut sums) = at(&theta)?;
-        let mut passes = 1;
-        for iterations in 1..=self.max_iterations {
-            let gradient = sums.gradient() + &penalty * (&theta - &prior);
-            // Newton where the Hessian allows it, else scoring with the expected information, which never points uphill.
-            let newton = (sums.hessian() + &penalty).cholesky();
-            let step = match newton.or_else(|| (sums.information() + &penalty).cholesky()) {
-                Some(cholesky) => -cholesky.solve(&gradient),
-                None => return Err(not_identified()),
-            };
-            // A step of more than two units on the logit scale leaves the region in which the information holds.
-            let longest = step.amax();
-            let step = if longest > 2.0 { step * (2.0 / longest) } else { step };
-            let mut factor = 1.0;
-            loop {
-                let next = (&theta + &step * factor).map(|value| value.clamp(-FURTHEST, FURTHEST));
-                let (next_value, next_sums) = at(&next)?;
-                passes += 1;
-                if next_value <= value || factor < 1e-6 {
-                    let moved = (&next - &theta).amax();
-                    let stuck = next_value > value;
-                    if !stuck {
-                        (theta, value, sums) = (next, next_value, next_sums);
-                    }
-                    if moved <= self.tolerance || (stuck && gradient.amax() <= 1e-6 * tally.n()) {
-                        let stop = Stop::Converged { iterations, passes };
-                        return Ok((Mechanism::from_parameters(&theta, k), sums, stop));
-                    }
-                    if stuck {
-                        let stop = Stop::NoProgress { iterations, passes };
-                        return Ok((Mechanism::from_parameters(&theta, k), sums, stop));
-                    }
-                    break;
-                }
-                factor /= 2.0;
-            }
-        }
-        let stop = Stop::MaxIterations { iterations: self.max_iterations, passes };
-        Ok((Mechanism::from_parameters(&theta, k), sums, stop))
     }
 }
 
