@@ -35,6 +35,8 @@ def same(found):
         del found[name]
     for epoch in found["training"]["debiased"]["history"]:
         del epoch["seconds"]
+    for step in found["next"]:
+        step.pop("command", None)
     return found
 
 

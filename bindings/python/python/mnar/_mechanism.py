@@ -239,11 +239,12 @@ class LabelMechanism(BaseEstimator):
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def _table(self) -> Any:
+    def _table(self) -> tuple[Any, str, str]:
         check_is_fitted(self)
         if self._rows is None:
             raise InputError("the rows were left behind when this object was saved; fit it again")
-        return self._rows
+        rows: tuple[Any, str, str] = self._rows
+        return rows
 
     def _given(self) -> list[str]:
         return list((self.found_.get("labelling") or {}).get("given", []))

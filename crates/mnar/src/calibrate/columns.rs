@@ -165,8 +165,7 @@ impl<R: Rows> Rows for CalibratedByColumns<'_, R> {
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
-        let through = ThroughColumns { effects: self.calibration.flat(), sums: zero.clone() };
-        Ok(self.rows.scan(&through)?.sums)
+        Ok(self.rows.scan(&ThroughColumns::new(self.calibration, zero.clone()))?.sums)
     }
 }
 
@@ -175,6 +174,12 @@ impl<R: Rows> Rows for CalibratedByColumns<'_, R> {
 pub(crate) struct ThroughColumns<S> {
     effects: Effects,
     pub(crate) sums: S,
+}
+
+impl<S> ThroughColumns<S> {
+    pub(crate) fn new(calibration: &ColumnCalibration, sums: S) -> Self {
+        Self { effects: calibration.flat(), sums }
+    }
 }
 
 type ThroughColumnsWalk = ThroughColumns<Walk>;

@@ -13,7 +13,7 @@ use super::result::{ConfusionMatrix, Evaluation, Metric};
 use super::run::{POPULATIONS, cautions, defined};
 use super::{EvaluateSettings, Model, Scores};
 use crate::analysis::{Findings, IntervalAbout, IntervalKind, Method};
-use crate::calibrate::{Bcts, Through};
+use crate::calibrate::{Bcts, ColumnCalibration, Through, ThroughColumns};
 use crate::covariates::Grouping;
 use crate::error::Error;
 use crate::estimate::inverse_over;
@@ -52,6 +52,8 @@ pub(crate) struct MetricSums {
     /// The effects of the terms of columns, which come first among the given columns.
     terms: Vec<f64>,
     calibration: Option<(f64, Vec<f64>)>,
+    /// The effects of the calibration within columns, by class.
+    by_columns: Option<Vec<Vec<f64>>>,
     of_population: bool,
     augmented: bool,
     /// The position of the group among the given columns, and the number of groups.
@@ -59,7 +61,7 @@ pub(crate) struct MetricSums {
     values: Vec<f64>,
 }
 
-bytes!(MetricSums { class_odds, terms, calibration, of_population, augmented, groups, values });
+bytes!(MetricSums { class_odds, terms, calibration, by_columns, of_population, augmented, groups, values });
 
 /// Rows as they are, all rows, unlabelled rows.
 const VIEWS: usize = 3;
@@ -86,6 +88,12 @@ impl MetricSums {
         let calibrated = match &self.calibration {
             Some((a, b)) => Some(Bcts::known(*a, b.clone()).apply(&p)?),
             None => None,
+        };
+        let calibrated = match (calibrated, &self.by_columns) {
+            (Some(p), Some(effects)) => {
+                Some(ColumnCalibration { effects: effects.clone(), converged: true }.apply(&p, block.given)?)
+            }
+            (calibrated, _) => calibrated,
         };
         let names = (0..k).map(|k| k.to_string()).collect();
         let labels = Labels::allow_degenerate(block.labels.to_vec(), names)?;
@@ -190,6 +198,7 @@ impl EvaluateSettings {
             class_odds,
             terms,
             calibration: found.calibration.as_ref().map(|bcts| (bcts.inverse_temperature, bcts.biases.clone())),
+            by_columns: found.column_calibration.as_ref().map(|calibration| calibration.effects.clone()),
             of_population: rows.kind() == PosteriorKind::Population,
             augmented: self.augmented,
             groups,
@@ -340,6 +349,10 @@ fn jackknife<R: Rows>(
         Moves::Effects(mechanism) => Selection::at(mechanism, 0).pack(),
     };
     let scores = scores.ok_or_else(travelling)?;
+    let scores = match &found.column_calibration {
+        Some(calibration) => ThroughColumns::new(calibration, scores).pack().ok_or_else(travelling)?,
+        None => scores,
+    };
     let scores = match &found.calibration {
         Some(bcts) => Through::new(bcts, scores).pack().ok_or_else(travelling)?,
         None => scores,
@@ -461,7 +474,8 @@ impl<'a> Parameters<'a> {
 
 fn inner(walk: &Walk) -> &Kind {
     match &walk.0 {
-        Kind::Calibrated(through) => &through.sums.0,
+        Kind::Calibrated(through) => inner(&through.sums),
+        Kind::CalibratedByColumns(through) => inner(&through.sums),
         kind => kind,
     }
 }

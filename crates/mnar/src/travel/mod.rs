@@ -1,7 +1,7 @@
 //! Sums that travel: a pass over rows that lie in several places, such as the partitions of a cluster.
 //!
 //! Whoever estimates packs the sums of a pass into a [`Walk`], sends its bytes to wherever the rows are, lets every place add its
-//! own rows, and merges what comes back. [`Partitions`] does that behind [`Rows`], so every estimator runs on a cluster
+//! own rows, and merges what comes back. [`Partitions`] does that behind [`Rows`](crate::Rows), so every estimator runs on a cluster
 //! unchanged. The parts are merged in the order of their bytes, not of their arrival: the result has the same bits whichever place
 //! was first, and whatever the places are called.
 //!
@@ -72,7 +72,6 @@ pub enum WalkRows {
 macro_rules! kinds {
     ($($letter:literal $kind:ident($sums:ty)),* $(,)?) => {
         #[derive(Clone)]
-        #[expect(clippy::large_enum_variant, reason = "there is one per pass, and a few dozen where rows fall into buckets")]
         pub(crate) enum Kind {
             $($kind($sums),)*
         }
