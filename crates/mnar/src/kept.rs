@@ -24,8 +24,8 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// For rows in the same process: at most 128 MB.
-    pub const HERE: Self = Self { labelled_numbers: 16_000_000, sample: 50_000 };
+    /// For rows in the same process: at most 32 MB.
+    pub const HERE: Self = Self { labelled_numbers: 4_000_000, sample: 50_000 };
     /// For rows of other processes, which send them: at most 16 MB.
     pub const ELSEWHERE: Self = Self { labelled_numbers: 2_000_000, sample: 50_000 };
 }
