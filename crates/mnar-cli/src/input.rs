@@ -207,6 +207,12 @@ impl Input {
         if streamed && args.table == Path::new("-") {
             bail!("--stream walks over a Parquet file several times, which standard input does not allow");
         }
+        if streamed && !starts_as_parquet(&args.table) {
+            bail!(
+                "{}: --stream walks over Parquet files, and this is none; leave out --stream, or save the table as Parquet",
+                args.table.display()
+            );
+        }
         if loading == Loading::StreamKeeping {
             return Ok(Input::Stream(Box::new(ParquetPredictions::open_keeping(source, &columns, Keep::HERE)?)));
         }
@@ -240,4 +246,14 @@ impl Input {
             notes,
         })))
     }
+}
+
+/// Whether a file begins as Parquet does. What is no file, or cannot be read, is left to the reader, which says why.
+fn starts_as_parquet(path: &Path) -> bool {
+    if !path.is_file() {
+        return true;
+    }
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic));
+    read.is_err() || magic == *b"PAR1"
 }

@@ -371,7 +371,7 @@ fn words_that_do_not_go_together_are_refused() {
     with(&["--replicates", "1"], &["replicates is 1"]);
     with(&["--method", "nonsense"], &["possible values"]);
     with(&["--sensitivity", "0"], &["odds factor"]);
-    with(&["--stream"], &["p.csv"]);
+    with(&["--stream"], &["p.csv", "walks over Parquet files", "leave out --stream"]);
     refused(&["test", table, "--label", "y", "--level", "2"], &["level is 2"]);
     // Nothing is written where the command fails.
     let out = folder.path().join("w.csv");

@@ -256,6 +256,31 @@ pub struct Calibrated<'a, R> {
     pub bcts: &'a Bcts,
 }
 
+/// Adds the rows of a block with other probabilities, which `transform` computes from the columns and the given numbers.
+fn add_transformed<S: Sums>(
+    sums: &mut S,
+    block: &Block<'_>,
+    transform: impl Fn(&[&[f64]], &[&[f64]], &mut [&mut [f64]]),
+) {
+    const PART: usize = 2048;
+    let k = block.columns.len();
+    let mut buffer = vec![0.0; k * PART.min(block.len())];
+    for start in (0..block.len()).step_by(PART) {
+        let m = PART.min(block.len() - start);
+        let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..start + m]).collect();
+        let given = block.given_part(start..start + m);
+        let mut target: Vec<&mut [f64]> = buffer.chunks_mut(m).take(k).collect();
+        transform(&columns, &given, &mut target);
+        let columns: Vec<&[f64]> = buffer.chunks(m).take(k).collect();
+        sums.add(&Block {
+            columns: &columns,
+            labels: &block.labels[start..start + m],
+            weights: block.weights.map(|weights| &weights[start..start + m]),
+            given: &given,
+        });
+    }
+}
+
 /// Sums of calibrated rows.
 #[derive(Clone)]
 pub(crate) struct Through<S> {
@@ -276,22 +301,7 @@ bytes!(ThroughWalk { a, b, sums });
 
 impl<S: Sums> Sums for Through<S> {
     fn add(&mut self, block: &Block<'_>) {
-        const PART: usize = 2048;
-        let k = block.columns.len();
-        let mut buffer = vec![0.0; k * PART.min(block.len())];
-        for start in (0..block.len()).step_by(PART) {
-            let m = PART.min(block.len() - start);
-            let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..start + m]).collect();
-            let mut target: Vec<&mut [f64]> = buffer.chunks_mut(m).take(k).collect();
-            transform(self.a, &self.b, &columns, &mut target);
-            let columns: Vec<&[f64]> = buffer.chunks(m).take(k).collect();
-            self.sums.add(&Block {
-                columns: &columns,
-                labels: &block.labels[start..start + m],
-                weights: block.weights.map(|weights| &weights[start..start + m]),
-                given: &block.given_part(start..start + m),
-            });
-        }
+        add_transformed(&mut self.sums, block, |columns, _, target| transform(self.a, &self.b, columns, target));
     }
 
     fn merge(&mut self, other: Self) {
