@@ -2,7 +2,7 @@
 //! baseline, write.
 
 use crate::beside::{Candidate, Table, TreesBeside};
-use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
+use crate::classifiers::{EncodedTable, TableModels};
 use crate::error::RunError;
 use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};

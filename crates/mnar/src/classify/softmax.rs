@@ -493,6 +493,7 @@ impl Standardise {
 mod tests {
     use super::*;
     use ndarray::array;
+    use statrs::distribution::{ContinuousCDF, Normal};
 
     /// Without features the optimum is the log shares, whatever the penalty.
     #[test]
@@ -523,6 +524,40 @@ mod tests {
             assert!((&cold - &warm).iter().all(|off| off.abs() < 1e-5), "{k} classes");
             let unweighted = logits(Classifier::fit(&regression, &x, &all, 0, &()).unwrap());
             assert!((&cold - &unweighted).iter().any(|off| off.abs() > 1e-3));
+        }
+    }
+
+    /// Columns, then products of every pair, a column with itself included, in which values far out are cut.
+    #[test]
+    fn quadratic_terms_are_squares_and_products() {
+        let x = array![[1.0, -2.0], [5.0, 0.5]];
+        let expected = array![[1.0, -2.0, 1.0, -2.0, 4.0], [5.0, 0.5, 9.0, 1.5, 0.25]];
+        assert_eq!(Terms::Quadratic.of(x.view()), expected);
+        assert_eq!(Terms::Quadratic.count(2), 5);
+        assert_eq!(Terms::Linear.of(x.view()), x);
+    }
+
+    /// Two classes with the same mean and other spreads: lines cannot tell them apart, and the true log-odds are a parabola.
+    #[test]
+    fn quadratic_terms_learn_a_difference_in_spread() {
+        let quantile = |i: usize| Normal::standard().inverse_cdf((i as f64 + 0.5) / 2000.0);
+        let value = |i: usize| if i < 2000 { quantile(i) } else { 0.5 * quantile(i - 2000) };
+        let x = Array2::from_shape_fn((4000, 1), |(i, _)| value(i));
+        let y: Vec<Class> = (0..4000).map(|i| Class::from(usize::from(i >= 2000))).collect();
+        let fit = |terms: Terms| {
+            let fitted =
+                SoftmaxRegression { terms, l2: 1e-6, ..Default::default() }.fit(x.view(), &y, 2, None).unwrap();
+            move |x: f64| {
+                let logits = fitted.logits(array![[x]].view());
+                logits[[0, 1]] - logits[[0, 0]]
+            }
+        };
+        let (linear, quadratic) = (fit(Terms::Linear), fit(Terms::Quadratic));
+        for at in [0.0, 0.5, -1.0, 1.5] {
+            // log N(x; 0, 1/2) − log N(x; 0, 1)
+            let truth = 2f64.ln() - 1.5 * at * at;
+            assert!((quadratic(at) - truth).abs() < 0.02, "{} {truth}", quadratic(at));
+            assert!(linear(at).abs() < 0.02);
         }
     }
 
