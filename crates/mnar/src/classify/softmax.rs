@@ -29,6 +29,11 @@ impl Default for SoftmaxRegression {
     }
 }
 
+impl SoftmaxRegression {
+    /// What results call softmax regression.
+    pub const NAME: &'static str = "softmax regression";
+}
+
 /// Fitted softmax regression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSoftmax {
@@ -55,7 +60,7 @@ impl FittedSoftmax {
 
 impl Classifier<Array2<f64>> for SoftmaxRegression {
     fn name(&self) -> &str {
-        "softmax regression"
+        Self::NAME
     }
 
     /// The fit has one optimum, so the seed plays no part.
