@@ -1,7 +1,7 @@
 //! Metrics of probabilities: log-loss, Brier score, calibration error and calibration slope.
 
 use super::expected::Counted;
-use crate::posteriors::Posteriors;
+use crate::posteriors::{Posteriors, softmax_in_place};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
 
@@ -159,6 +159,35 @@ impl<'a> Prepared<'a> {
             }
         }
         if exact { undefined(k) } else { theta }
+    }
+
+    /// What a row adds to the slope if it counts once more for each class, by solving with minus the Hessian at the maximum: fills in
+    /// the values of row `i`. `None` where there is no slope.
+    pub(super) fn slope_influences<'s>(
+        &'s self,
+        counted: &Counted<'_>,
+        rows: &[u32],
+    ) -> Option<Box<dyn Fn(usize, &mut [f64]) + 's>> {
+        let k = self.p.n_classes();
+        let theta = self.slope(counted, rows, None, 50);
+        if !theta[0].is_finite() {
+            return None;
+        }
+        let (_, _, hessian) = self.slope_terms(counted, rows, &theta);
+        let mut first = DVector::zeros(k);
+        first[0] = 1.0;
+        let solved = hessian.cholesky()?.solve(&first);
+        Some(Box::new(move |i: usize, influences: &mut [f64]| {
+            let logits = (0..k).map(|j| theta[0] * self.log(j)[i] + if j == 0 { 0.0 } else { theta[j] });
+            let mut q: Vec<f64> = logits.collect();
+            softmax_in_place(&mut q);
+            let mean: f64 = (0..k).map(|j| q[j] * self.log(j)[i]).sum();
+            let biases: f64 = (1..k).map(|j| solved[j] * q[j]).sum();
+            for (class, influence) in influences.iter_mut().enumerate() {
+                let bias = if class == 0 { 0.0 } else { solved[class] };
+                *influence = solved[0] * (self.log(class)[i] - mean) + bias - biases;
+            }
+        }))
     }
 
     /// The likelihood, its gradient, and minus its Hessian.
