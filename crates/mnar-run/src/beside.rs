@@ -96,10 +96,8 @@ impl Candidates {
                 rows.iter().zip(&weights).map(of_row).sum()
             })
             .collect();
-        let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
-        let counts: Vec<f64> = losses.iter().map(|loss| (least - loss).exp()).collect();
-        let total: f64 = counts.iter().sum();
-        let share = |part: usize| grid.iter().zip(&counts).map(|(shares, count)| shares[part] * count / total).sum();
+        let counts = plausible(&losses);
+        let share = |part: usize| grid.iter().zip(&counts).map(|(shares, count)| shares[part] * count).sum();
         (0..self.0.len()).map(share).collect()
     }
 
@@ -132,8 +130,8 @@ impl Candidates {
         all
     }
 
-    /// The weight against the network with the lowest 1/phi-weighted log-loss, on rows that neither side has seen. `network` has log
-    /// p(y|x) of these rows, up to a constant per row.
+    /// The weight against the network, in the same way, from rows that neither side has seen. `network` has log p(y|x) of these rows,
+    /// up to a constant per row.
     pub(crate) fn weight(
         &self,
         shares: &[f64],
@@ -146,17 +144,19 @@ impl Candidates {
             let total = log_sum(logits.iter().copied());
             logits.iter().map(|logit| logit - total).collect::<Vec<f64>>()
         };
+        let classes: Vec<(usize, usize)> =
+            held_out.iter().filter_map(|&row| Some((row, labels.get(row)?.index()))).collect();
+        let weights: Vec<f64> = classes.iter().map(|&(row, class)| 1.0 / phi.of(row)[class]).collect();
         let total = |weight: f64| -> f64 {
             let mixed = self.mixed(shares, phi, held_out, network, weight);
-            let of_row = |(logits, &row): (ArrayView1<'_, f64>, &usize)| {
-                let class = labels.get(row)?.index();
-                Some(loss(&normal(logits), class) / phi.of(row)[class])
+            let of_row = |((logits, (_, class)), weight): ((ArrayView1<'_, f64>, &(usize, usize)), &f64)| {
+                weight * loss(&normal(logits), *class)
             };
-            mixed.rows().into_iter().zip(held_out).filter_map(of_row).sum()
+            mixed.rows().into_iter().zip(&classes).zip(&weights).map(of_row).sum()
         };
-        let losses = WEIGHTS.map(total);
-        let best = (0..WEIGHTS.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]));
-        best.filter(|_| !held_out.is_empty()).map_or(0.5, |best| WEIGHTS[best])
+        let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+        let losses = WEIGHTS.map(|weight| if weights.is_empty() { 0.0 } else { total(weight) / mean });
+        WEIGHTS.iter().zip(plausible(&losses)).map(|(weight, count)| weight * count).sum()
     }
 
     /// Trains the models that count on all labelled rows.
@@ -308,6 +308,14 @@ fn mixed(parts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
     logits
 }
 
+/// How much every candidate counts, by its summed loss: exp(−loss), 1 in all.
+fn plausible(losses: &[f64]) -> Vec<f64> {
+    let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
+    let counts: Vec<f64> = losses.iter().map(|loss| (least - loss).exp()).collect();
+    let total: f64 = counts.iter().sum();
+    counts.into_iter().map(|count| count / total).collect()
+}
+
 fn loss(log_p: &[f64], class: usize) -> f64 {
     -log_p[class]
 }
@@ -330,6 +338,13 @@ mod tests {
         assert!((first(0.0) - 0.8).abs() < 1e-12);
         assert!((first(1.0) - 0.2).abs() < 1e-12);
         assert!((first(0.5) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn clear_losses_decide_and_others_are_averaged() {
+        assert_eq!(plausible(&[3.0, 3.0]), [0.5, 0.5]);
+        assert!(plausible(&[900.0, 850.0])[1] > 0.999);
+        assert!((plausible(&[1.0, 0.0])[0] - 1.0 / (1.0 + 1f64.exp())).abs() < 1e-12);
     }
 
     #[test]

@@ -244,3 +244,31 @@ impl<'a> Prepared<'a> {
 fn undefined(k: usize) -> Vec<f64> {
     vec![f64::NAN; k]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::labels::{Class, Labels};
+    use crate::posteriors::PosteriorKind;
+
+    #[test]
+    fn the_influence_on_the_slope_is_its_derivative() {
+        let p = Array2::from_shape_fn((30, 3), |(i, k)| ((i * 7 + k * 11) % 13) as f64 / 6.0);
+        let p = Posteriors::from_logits(p.view(), PosteriorKind::Labelled).unwrap();
+        let y = (0..30).map(|i| Some(Class::from((i * 5 + i / 7) % 3))).collect();
+        let labels = Labels::allow_degenerate(y, ["a", "b", "c"].map(String::from).to_vec()).unwrap();
+        let counted = Counted { labels: &labels, t: &p, base: vec![1.0; 30], share: vec![0.1; 30] };
+        let (rows, prepared): (Vec<u32>, _) = ((0..30).collect(), Prepared::new(&p, &[0; 30]));
+        let slope = prepared.slope(&counted, &rows, None, 50)[0];
+        let influences = prepared.slope_influences(&counted, &rows).unwrap();
+        for i in 0..30 {
+            let mut more = counted.clone();
+            more.base[i] += 1e-5;
+            let derivative = (prepared.slope(&more, &rows, None, 50)[0] - slope) / 1e-5;
+            let mut values = [0.0; 3];
+            influences(i, &mut values);
+            let influence = values[labels.get(i).unwrap().index()];
+            assert!((derivative - influence).abs() < 1e-4 * (1.0 + influence.abs()), "{i}: {derivative} {influence}");
+        }
+    }
+}
