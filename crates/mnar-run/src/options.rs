@@ -279,7 +279,7 @@ pub enum AugmentName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalClassifier {
-    /// A mixture of the network and boosted trees, or the trees alone: whichever has the lowest loss on held-out rows
+    /// A mixture of softmax regression, trees and the network, by their losses on rows that they have not seen
     #[default]
     Auto,
     /// The network alone

@@ -339,7 +339,7 @@ pub(super) fn replicates(
     bootstrap.draw(labels.len(), progress, |weights, replicate| {
         let posteriors = match refits {
             None => Cow::Borrowed(evidence.posteriors.as_ref()),
-            Some(refits) => refits.posteriors(weights, replicate)?,
+            Some(refits) => refits.posteriors(weights, replicate, progress)?,
         };
         let ran = recipe.run(&posteriors, labels, Some(weights), given)?;
         Ok(Draw {

@@ -3,9 +3,11 @@
 //! Cross-fitting, the bootstrap that refits and the choice of a classifier are written against [`Classifier`]. Softmax
 //! regression and boosted trees implement it here; the networks of `mnar-train` implement it on images and encoded tables.
 
+pub mod randomised;
 pub mod softmax;
 pub mod trees;
 
+pub use randomised::{FittedRandomised, RandomisedTrees};
 pub use softmax::{FittedSoftmax, SoftmaxRegression, Standardise, Terms};
 pub use trees::{BoostedTrees, FittedTrees};
 

@@ -76,6 +76,11 @@ impl Default for SoftmaxRegression {
     }
 }
 
+impl SoftmaxRegression {
+    /// What results call softmax regression.
+    pub const NAME: &'static str = "softmax regression";
+}
+
 /// Fitted softmax regression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSoftmax {
@@ -105,7 +110,7 @@ impl FittedSoftmax {
 impl Classifier<Array2<f64>> for SoftmaxRegression {
     fn name(&self) -> &str {
         match self.terms {
-            Terms::Linear => "softmax regression",
+            Terms::Linear => Self::NAME,
             Terms::Quadratic => "quadratic softmax regression",
         }
     }
