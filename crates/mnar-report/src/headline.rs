@@ -118,7 +118,7 @@ impl Report {
         let looked_at = found.labelling.as_ref().and_then(|of| of.class_enough.as_ref());
         if looked_at.is_none_or(|check| check.columns.is_empty()) {
             missing.push(
-                "Whether labelling depends on columns such as place, time or who labelled: there were none to look at.",
+                "Whether labelling depends on columns such as place, time or who labelled: there were none.",
             );
         }
         if found.self_masking.is_none() {
@@ -129,7 +129,7 @@ impl Report {
         }
         if found.audit.is_none() {
             missing.push(
-                "Whether the shares agree with labels of rows drawn at random: there are none that are marked as such.",
+                "Whether the shares agree with labels of rows drawn at random: there were none.",
             );
         }
         missing

@@ -165,6 +165,7 @@ fn named(heading: &str) -> Option<&'static str> {
 fn content(cell: &Cell) -> Markup {
     match cell {
         Cell::Text(text) => html! { (text) },
+        Cell::Term { name, meaning } => html! { (name) @if !meaning.is_empty() { " " span.meaning { (meaning) } } },
         Cell::Number { value, text, path: Some(path) } => number(*value, text.clone(), path),
         Cell::Number { text, path: None, .. } => html! { (text) },
         Cell::Interval { ends: (low, high), path } => html! {

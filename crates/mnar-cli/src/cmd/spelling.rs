@@ -55,9 +55,21 @@ impl Next {
                 let label = self.label.as_ref().map_or_else(String::new, |label| format!(" --label {}", quoted(label)));
                 Some(format!("mnar inspect {}{label}", quoted(&self.data)))
             }
+            Task::Estimate => Some(self.estimate()),
             Task::OwnData => Some("mnar fit DATA --label COLUMN".to_owned()),
             _ => None,
         }
+    }
+
+    /// `mnar estimate` for a `mnar test`, without the options that only a test has.
+    fn estimate(&self) -> String {
+        let only_test = ["method", "level", "permutations", "replicates", "power"];
+        let mut words = only_test.iter().fold(self.typed.0.clone(), |words, option| without(&words, option));
+        words.retain(|word| word != "--fail-on-reject");
+        if let Some(test) = words.iter_mut().find(|word| *word == "test") {
+            *test = "estimate".to_owned();
+        }
+        Typed(words).command()
     }
 
     /// The same command with an option, in a run folder of its own.
@@ -110,5 +122,8 @@ mod tests {
         let weights = "mnar estimate p.csv --label y --report p.html --weights weights.csv";
         assert_eq!(estimate.command(&Task::Weights).as_deref(), Some(weights));
         assert_eq!(estimate.command(&Task::Predict), None);
+        let words = ["test", "p.csv", "--label", "y", "--power", "0.8", "--method=lrt", "--fail-on-reject", "--fold", "f"];
+        let test = next(&words, None);
+        assert_eq!(test.command(&Task::Estimate).as_deref(), Some("mnar estimate p.csv --label y --fold f"));
     }
 }
