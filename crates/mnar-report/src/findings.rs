@@ -13,11 +13,7 @@ use mnar::test::TestResult;
 /// An estimate as text: the answers of the page in the same order and words, then how they were computed, what is known of
 /// columns, the questions behind the verdict, and the warnings. The settings are those of the estimate; `spell` gives the commands
 /// of the next steps, as far as there are any.
-pub fn estimate_text(
-    found: &Findings,
-    settings: &EstimateSettings,
-    spell: impl Fn(&Task) -> Option<String>,
-) -> String {
+pub fn estimate_text(found: &Findings, settings: &EstimateSettings, spell: impl Fn(&Task) -> Option<String>) -> String {
     let about = &found.about;
     let mut out = Report::new(Provenance::default(), found.clone()).with_commands(spell).answers(false);
     out.push_str("\nHow this was computed:\n");

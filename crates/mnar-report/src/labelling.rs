@@ -102,7 +102,9 @@ fn enough(asked: String, check: &ColumnsCheck, level: f64, path: &'static str) -
             true if check.columns.is_empty() => {
                 "No sign of more in how sure the classifier is; there are no columns to look at".into()
             }
-            true => format!("Nothing else was found, in {} or in how sure the classifier is", columns(check.columns.len())),
+            true => {
+                format!("Nothing else was found, in {} or in how sure the classifier is", columns(check.columns.len()))
+            }
             false => format!("No: labelling also goes with {}", quoted(found.into_iter())),
         },
         p_value: Some((check.p_value, path)),

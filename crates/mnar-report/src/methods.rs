@@ -58,7 +58,10 @@ impl Report {
             out.push_str(&format!(" The 95% intervals come from {}{replicates}.", made_by(found.interval.kind)));
         }
         if let Some(of) = &found.labelling {
-            out.push_str(&format!(" Whether labels are missing completely at random was tested by a {} test", of.chance.test));
+            out.push_str(&format!(
+                " Whether labels are missing completely at random was tested by a {} test",
+                of.chance.test
+            ));
             if of.class_enough.is_some() {
                 out.push_str(", and whether columns matter beyond the mechanism by score tests with Holm's correction");
             }

@@ -123,9 +123,7 @@ impl Report {
                 .by(Task::Inspect),
         );
         if audit.is_none() {
-            steps.push(
-                step(RANDOM_SAMPLE).by(Task::Audit),
-            );
+            steps.push(step(RANDOM_SAMPLE).by(Task::Audit));
         }
         steps
     }

@@ -94,7 +94,8 @@ impl Report {
         let doubt = if self.doubtful() { format!("  {DOUBTFUL}\n") } else { String::new() };
         let left_out =
             if more > 0 { format!("  and {more} more classes; the page has them all\n") } else { String::new() };
-        let phi = if self.nothing_missing() { "" } else { "  (phi: the probability that a row of the class has a label)\n" };
+        let phi =
+            if self.nothing_missing() { "" } else { "  (phi: the probability that a row of the class has a label)\n" };
         format!("{doubt}{}{left_out}{phi}", table.render())
     }
 }

@@ -266,26 +266,21 @@ fn other_influences(of: &Labelling) -> Light {
                 p_value(check.p_value)
             ),
         ),
-        Some(check) => {
-            match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
-                found if found.is_empty() => (
-                    Level::Good,
-                    format!(
-                        "{beyond}, nothing was found at the {} level, in {} or in how sure the classifier is (smallest corrected {}).",
-                        percent(of.level),
-                        columns(check.columns.len()),
-                        p_value(check.p_value)
-                    ),
+        Some(check) => match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
+            found if found.is_empty() => (
+                Level::Good,
+                format!(
+                    "{beyond}, nothing was found at the {} level, in {} or in how sure the classifier is (smallest corrected {}).",
+                    percent(of.level),
+                    columns(check.columns.len()),
+                    p_value(check.p_value)
                 ),
-                found => (
-                    Level::Bad,
-                    format!(
-                        "{beyond}, labelling also goes with {found} (smallest corrected {}).",
-                        p_value(check.p_value)
-                    ),
-                ),
-            }
-        }
+            ),
+            found => (
+                Level::Bad,
+                format!("{beyond}, labelling also goes with {found} (smallest corrected {}).", p_value(check.p_value)),
+            ),
+        },
     };
     let meaning = match of.given.is_empty() {
         true => "The estimate assumes that the class alone decides who gets labelled.",

@@ -5,7 +5,7 @@ mod samples;
 
 use mnar::analysis::{EstimateSettings, Evidence, TestSettings, VerdictKind};
 use mnar::{Labels, PosteriorKind, Posteriors};
-use mnar_report::{Comparison, Level, Report, ReportError, SCHEMA, Task, estimate_text, test_text};
+use mnar_report::{Comparison, Level, Report, ReportError, SCHEMA, estimate_text, test_text};
 use samples::{KINDS, bare, full, hostile, hostile_columns, judged, kind_name, plain};
 use serde_json::{Value, json};
 use std::error::Error as _;
@@ -287,7 +287,8 @@ fn every_kind_of_verdict_has_its_text() {
             assert!(places.is_sorted(), "{name}: {text}");
             assert_eq!(text.lines().next(), tables.lines().next(), "{name}");
         }
-        let answer = |text: &str, question: &str| text.split(question).nth(1).unwrap().lines().next().unwrap().to_owned();
+        let answer =
+            |text: &str, question: &str| text.split(question).nth(1).unwrap().lines().next().unwrap().to_owned();
         for question in ["Who got labelled?", "What was checked?", "What next?"] {
             assert_eq!(answer(&text, question), answer(&tables, question), "{name}");
         }
@@ -391,29 +392,35 @@ fn estimates_and_tests_are_put_into_words() {
     let evidence = Evidence::predictions(&posteriors, &labels);
     let settings = EstimateSettings { width: Some(0.1), sensitivity: vec![0.5, 1.0, 2.0], ..Default::default() };
     let mut found = settings.run(&evidence, &()).unwrap();
-    let spell = |task: &Task| (*task == Task::Weights).then(|| "write weights".to_owned());
-    let text = estimate_text(&found, &settings, spell);
-    assert!(text.contains(&found.verdict.as_ref().unwrap().headline) && text.contains("\n               write weights\n"), "{text}");
+    let text = estimate_text(&found, &settings, |_| Some("do this".to_owned()));
+    let verdict = &found.verdict.as_ref().unwrap().headline;
+    assert!(text.contains(&format!("\nWho got labelled?  {verdict}\n")), "{text}");
+    assert!(text.contains("\n               do this\n"), "{text}");
     // Known mechanisms and streamed estimates have no verdict.
     (found.verdict, found.labelling) = (None, None);
     let text = estimate_text(&found, &settings, |_| None);
-    assert!(text.contains("It was not tested whether these labels are informative. By this estimate, class `malignant`"), "{text}");
+    assert!(
+        text.contains("It was not tested whether these labels are informative. By this estimate, class `malignant`"),
+        "{text}"
+    );
     let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  class ")).take(3).collect();
     let heading = table[0].split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     assert_eq!(
         heading.collect::<Vec<_>>(),
         ["class", "of all rows", "95% interval", "of the labels", "phi", "95% interval"]
     );
-    assert!(table[2].contains("malignant") && table[2].contains("83.3% (100)") && text.contains("of width 0.1"), "{text}");
+    assert!(
+        table[2].contains("malignant") && table[2].contains("83.3% (100)") && text.contains("of width 0.1"),
+        "{text}"
+    );
     assert!(table.iter().all(|line| line.chars().count() <= 80), "{text}");
 
     let settings = TestSettings { power: Some(0.8), ..Default::default() };
     let mut found = settings.run(&evidence, &()).unwrap();
-    let spell = |task: &Task| (*task == Task::Estimate).then(|| "estimate it".to_owned());
-    let text = test_text(&found, &settings, false, spell);
+    let text = test_text(&found, &settings, false, |_| Some("do that".to_owned()));
     let verdict = found.verdict.take().unwrap();
     assert!(text.starts_with(&verdict.headline) && text.contains(&verdict.cannot_know), "{text}");
-    assert!(text.contains("\nWhat was checked?\n") && text.contains("\n               estimate it\n"), "{text}");
+    assert!(text.contains("\nWhat was checked?\n") && text.contains("\n               do that\n"), "{text}");
     assert!(text.contains("has not seen them") && text.contains("80% would need about"), "{text}");
     assert!(!text.contains("--"), "{text}");
     found.labelling = judged(VerdictKind::ByColumns, None).findings.labelling;
@@ -471,7 +478,7 @@ fn the_page_has_the_order_of_the_reader() {
     let asked = ["of all rows", "Who got labelled?", "How good?", "What was checked?", "What next?", "What to label?"];
     order(&report.to_text(), &asked);
     // A methods paragraph with the numbers of this run, and what to cite.
-    assert!(page.contains("Estimated class shares (95% interval)") && page.contains("Saerens"));
+    assert!(page.contains("Estimated class shares (95% interval; share of the labels)") && page.contains("Saerens"));
     // Commands that can be pasted.
     let page = judged(VerdictKind::Unclear, None).to_html().unwrap();
     assert!(

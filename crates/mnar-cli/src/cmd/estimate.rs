@@ -126,13 +126,7 @@ fn in_memory(
 const IMPUTATIONS: u32 = 20;
 
 /// Only one class is ever labelled: bounds, and an estimate where the share of the class is given.
-fn positive(
-    args: &EstimateArgs,
-    table: &Table,
-    typed: &Typed,
-    terminal: &Terminal,
-    stop: &Stop,
-) -> Result<Outcome> {
+fn positive(args: &EstimateArgs, table: &Table, typed: &Typed, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
     let Some(encoded) = table.positive_unlabelled() else { bail!("more than one class is labelled") };
     if args.imputed.is_some() {
         bail!("labels cannot be imputed where a single class is ever labelled; leave out --imputed");

@@ -122,7 +122,8 @@ mod tests {
         let weights = "mnar estimate p.csv --label y --report p.html --weights weights.csv";
         assert_eq!(estimate.command(&Task::Weights).as_deref(), Some(weights));
         assert_eq!(estimate.command(&Task::Predict), None);
-        let words = ["test", "p.csv", "--label", "y", "--power", "0.8", "--method=lrt", "--fail-on-reject", "--fold", "f"];
+        let words =
+            ["test", "p.csv", "--label", "y", "--power", "0.8", "--method=lrt", "--fail-on-reject", "--fold", "f"];
         let test = next(&words, None);
         assert_eq!(test.command(&Task::Estimate).as_deref(), Some("mnar estimate p.csv --label y --fold f"));
     }

@@ -52,12 +52,7 @@ pub(crate) fn run(mut args: TestArgs, typed: &Typed) -> Result<Outcome> {
     print(&args, typed, &settings, &found)
 }
 
-fn streamed(
-    args: &TestArgs,
-    typed: &Typed,
-    settings: &TestSettings,
-    table: &ParquetPredictions,
-) -> Result<Outcome> {
+fn streamed(args: &TestArgs, typed: &Typed, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
     let terminal = Terminal::new(args.table.quiet, Stop::on_signals()?.flag());
     say(table.notes(), &terminal);
     let about = About {

@@ -287,4 +287,3 @@ fn p(value: f64) -> String {
 fn columns(count: usize) -> String {
     format!("{count} column{}", if count == 1 { "" } else { "s" })
 }
-
