@@ -133,6 +133,26 @@ function checkBackticks(page) {
   });
 }
 
+// Short words and numbers stand on one line: a column that breaks them is too narrow.
+function checkBrokenWords(page) {
+  return page.evaluate(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const broken = new Set();
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (node.parentElement.closest('script, style, svg, pre, .hidden') || !node.parentElement.checkVisibility()) continue;
+      for (const { 0: word, index } of node.textContent.matchAll(/[A-Za-z]{2,14}|\d[\d.]*%?/gu)) {
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const tops = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+        if (tops.size > 1) broken.add(word);
+      }
+    }
+    return broken.size > 0 ? [`broken over two lines: ${[...broken].slice(0, 8).join(', ')}`] : [];
+  });
+}
+
 async function checkSidewaysScroll(page) {
   const [content, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   return content > window_ + 1 ? [`the content is ${content} px wide in a window of ${window_} px`] : [];
@@ -321,9 +341,9 @@ function checkSize(file) {
 
 async function runChecks(page, axeSource, failures) {
   const steps = [ // the order matters: the first Tab must come before the first click, tables must be open for axe
-    ['first screen', checkFirstScreen], ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
+    ['first screen', checkFirstScreen], ['broken words', checkBrokenWords], ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
     ['tooltip', checkTooltips], ['keyboard', checkKeyboard],
-    ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll],
+    ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll], ['broken words, details open', checkBrokenWords],
     ['numbers', checkNumbers], ['sentences', checkSentences], ['backticks', checkBackticks], ['axe', checkAccessibility],
     ['theme', checkThemeButton], ['axe, theme switched', checkAccessibility],
     ['print', checkPrint], ['injection', checkInjection],

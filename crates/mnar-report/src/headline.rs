@@ -100,7 +100,7 @@ impl Report {
         match verdict.kind {
             VerdictKind::AtRandom => "Chance, as far as the checks can see.".to_owned(),
             VerdictKind::ByClass => format!("The class, or something related to it: {contrast}."),
-            VerdictKind::ByColumns => format!("Columns: {given}. Beyond them, no sign of the class."),
+            VerdictKind::ByColumns => format!("Columns: {given}. Beyond them, the class shows no effect."),
             VerdictKind::ByClassAndColumns => format!("The class and columns ({given}): {contrast}."),
             VerdictKind::Unclear => {
                 "Unclear: the data contradict every mechanism that was tried, or cannot tell.".to_owned()

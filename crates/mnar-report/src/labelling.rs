@@ -233,7 +233,7 @@ pub(crate) fn shares_table(found: &Findings) -> Option<Table> {
         ]
     };
     let lines = found.about.classes.iter().enumerate().map(line).collect();
-    let heading = ["class", "with class and columns", "95% interval", "with the class alone", "95% interval"];
+    let heading = ["class", "with", "95% interval", "without", "95% interval"];
     Some(Table { heading: heading.map(str::to_owned).to_vec(), lines })
 }
 
