@@ -352,7 +352,7 @@ impl Report {
         };
         let mut heading = vec!["class".to_owned(), "now".to_owned()];
         heading.extend(more.samples.iter().map(|sample| format!("{} labels", sample.labels)));
-        heading.push("labels that halve it".to_owned());
+        heading.push("to halve it".to_owned());
         Some(Table { heading, lines: order.into_iter().map(line).collect() })
     }
 
