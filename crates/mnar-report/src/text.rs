@@ -10,7 +10,7 @@ use mnar::analysis::IntervalKind;
 
 /// Classes and steps of a text that goes with a page, which has them all.
 const CLASSES: usize = 12;
-const STEPS: usize = 3;
+const STEPS: usize = 2;
 
 impl Report {
     /// How common each class is, what decided who got labelled, how good the model is, what was checked, and what to do next: the
@@ -115,6 +115,9 @@ pub(crate) fn steps_text(steps: &[NextStep], most: usize) -> String {
         if let Some(command) = &next.command {
             out.push_str(&format!("{:width$}     {}\n", "", printable(command), width = QUESTION.len()));
         }
+    }
+    if steps.len() > most {
+        out.push_str(&format!("{:width$}  and {} more on the page\n", "", steps.len() - most, width = QUESTION.len()));
     }
     out
 }

@@ -287,6 +287,9 @@ fn every_kind_of_verdict_has_its_text() {
             assert!(places.is_sorted(), "{name}: {text}");
             assert_eq!(text.lines().next(), tables.lines().next(), "{name}");
         }
+        // Besides the table and its heading, and warnings, these are ten lines.
+        let answers = tables.lines().filter(|line| !line.is_empty() && !line.starts_with("warning: ")).count();
+        assert!(answers - (report.findings.about.classes.len() + 1) <= 10, "{name}: {tables}");
         let answer =
             |text: &str, question: &str| text.split(question).nth(1).unwrap().lines().next().unwrap().to_owned();
         for question in ["Who got labelled?", "What was checked?", "What next?"] {

@@ -49,8 +49,10 @@ impl Next {
             Task::Predict => {
                 self.run.as_ref().map(|run| format!("mnar predict {} NEW_DATA -o predictions.csv", quoted(run)))
             }
-            // A run of `fit` trains with the weights; the others write them.
-            Task::Weights if self.run.is_none() => Some(self.again("weights", "weights.csv", "")),
+            // A run of `fit` trains with the weights; the others write them, if they have not just done so.
+            Task::Weights if self.run.is_none() && without(&self.typed.0, "weights").len() == self.typed.0.len() => {
+                Some(self.again("weights", "weights.csv", ""))
+            }
             Task::Inspect => {
                 let label = self.label.as_ref().map_or_else(String::new, |label| format!(" --label {}", quoted(label)));
                 Some(format!("mnar inspect {}{label}", quoted(&self.data)))
