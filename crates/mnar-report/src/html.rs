@@ -195,7 +195,8 @@ pub(crate) fn uncertain(rows: &[UncertainRow]) -> Markup {
                         img src=(image) alt=(format!("Row {}", row.row)) width="84" height="84";
                     }
                     div {
-                        p.row-name { "Row " (row.row) @if let Some(name) = &row.name { ": " (name) } }
+                        p.row-name { "Row " (row.row) }
+                        @if let Some(name) = &row.name { p.meaning { (name) } }
                         p { @for (i, guess) in row.classes.iter().enumerate() {
                             @if i > 0 { ", " }
                             (guess.class) ": " (share(guess.probability))
