@@ -66,11 +66,11 @@ impl Origin {
 
     /// The report with the steps that come next, and the commands for them.
     pub(crate) fn with_commands(&self, report: Report) -> Report {
-        report.with_commands(|task| self.command(task))
+        report.with_commands(|task| self.spell(task))
     }
 
-    /// The command for a task, where there is one.
-    pub fn command(&self, task: &Task) -> Option<String> {
+    /// How a task is spelt, where the caller knows it.
+    pub fn spell(&self, task: &Task) -> Option<String> {
         self.spelling.as_ref().and_then(|spelling| (spelling.0)(task))
     }
 }

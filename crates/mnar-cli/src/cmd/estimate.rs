@@ -71,7 +71,7 @@ fn print(args: &EstimateArgs, typed: &Typed, settings: &EstimateSettings, found:
         Format::Json => output::print_json_beside(beside, &Versioned::new(found)),
         Format::Text => {
             let origin = typed.origin(&args.table.table, Some(&args.table.label), None);
-            output::print_beside(beside, &estimate_text(found, settings, |task| origin.command(task)))
+            output::print_beside(beside, &estimate_text(found, settings, |task| origin.spell(task)))
         }
     }
 }

@@ -72,7 +72,7 @@ fn print(args: &TestArgs, typed: &Typed, settings: &TestSettings, found: &TestFi
         Format::Text => {
             let origin = typed.origin(&args.table.table, Some(&args.table.label), None);
             let refitted = args.table.features.is_some();
-            output::print(&test_text(found, settings, refitted, |task| origin.command(task)))?;
+            output::print(&test_text(found, settings, refitted, |task| origin.spell(task)))?;
         }
     }
     Ok(if found.decision.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
