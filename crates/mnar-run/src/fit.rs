@@ -250,13 +250,8 @@ impl Run<'_> {
         };
         let (x, regression, models, posteriors);
         let mut trees = None;
-        let table = match (self.plan.cross_fit_with, self.encoding, self.examples) {
-            (CrossFitWith::Auto, Encoding::Table(encoder), Examples::Table(x)) => {
-                Some((TableClassifier::Auto, encoder, x))
-            }
-            (CrossFitWith::Trees, Encoding::Table(encoder), Examples::Table(x)) => {
-                Some((TableClassifier::Trees, encoder, x))
-            }
+        let table = match (self.plan.cross_fit_with.of_table(), self.encoding, self.examples) {
+            (Some(which), Encoding::Table(encoder), Examples::Table(x)) => Some((which, encoder, x)),
             _ => None,
         };
         let mut table_models = None;
@@ -269,11 +264,6 @@ impl Run<'_> {
                 (trees, table_models) = (candidate, Some(&models));
                 evidence.with_covariates(covariates)?
             }
-            (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
-                (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
-                let features = Features { x: &x, names: &names, classifier: &regression };
-                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
-            }
             (CrossFitWith::Network, None) => {
                 let checkpoint = |seed: u64| self.folder.checkpoint(&format!("{}-{seed}", Stage::CrossFit.name()));
                 let classifier = NetworkClassifier {
@@ -285,6 +275,11 @@ impl Run<'_> {
                 let cross_fit = CrossFit { classifier: &classifier, x: self.examples, seed: self.plan.fold_train.seed };
                 posteriors = self.given_columns(cross_fit.run(labels, &folds, None, progress)?.posteriors, &folds)?;
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
+            }
+            (_, None) => {
+                (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
+                let features = Features { x: &x, names: &names, classifier: &regression };
+                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
         };
         let evidence = evidence.with_audit(self.audit).with_notes(self.notes.clone());

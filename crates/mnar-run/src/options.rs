@@ -2,6 +2,7 @@
 //! and the `settings.toml` that a run writes all describe this type.
 
 use crate::budget::Budget;
+use crate::classifiers::TableClassifier;
 use crate::error::RunError;
 use crate::per_class::PerClass;
 use clap::{Args, ValueEnum};
@@ -291,14 +292,30 @@ pub enum FinalClassifier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossFitWith {
-    /// Softmax regression or boosted trees, whichever has the lower loss on labelled rows that it has not seen
+    /// Softmax regression, with or without quadratic terms, or boosted trees: whichever has the lowest loss on labelled rows that
+    /// it has not seen
     Auto,
     /// Softmax regression, refitted in every replicate of the bootstrap
     Softmax,
+    /// Softmax regression with the squares and products of the columns, refitted as well; for tables
+    Quadratic,
     /// Gradient-boosted trees, refitted in every replicate of the bootstrap; for tables
     Trees,
     /// The network itself
     Network,
+}
+
+impl CrossFitWith {
+    /// The classifier of a table, where it is one that learns from columns.
+    pub(crate) fn of_table(self) -> Option<TableClassifier> {
+        match self {
+            Self::Auto => Some(TableClassifier::Auto),
+            Self::Quadratic => Some(TableClassifier::Quadratic),
+            Self::Trees => Some(TableClassifier::Trees),
+            Self::Softmax => Some(TableClassifier::Softmax),
+            Self::Network => None,
+        }
+    }
 }
 
 /// A device by name.

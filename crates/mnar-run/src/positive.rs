@@ -120,11 +120,7 @@ impl PositiveData {
         };
         let options = request.options.clone();
         let asked = PositiveOptions {
-            classifier: match options.cross_fit {
-                Some(CrossFitWith::Softmax) => TableClassifier::Softmax,
-                Some(CrossFitWith::Trees) => TableClassifier::Trees,
-                Some(CrossFitWith::Auto | CrossFitWith::Network) | None => TableClassifier::Auto,
-            },
+            classifier: options.cross_fit.and_then(CrossFitWith::of_table).unwrap_or_default(),
             softmax: SoftmaxRegression::default(),
             folds: options.folds.unwrap_or(5),
             seed: options.seed.unwrap_or(0),

@@ -19,7 +19,7 @@ pub(crate) fn run(mut args: TestArgs, typed: &Typed) -> Result<Outcome> {
     let of_regression = !matches!(args.method, TestMethod::Auto | TestMethod::Permutation);
     match args.table.classifier {
         TableClassifier::Auto if of_regression => args.table.classifier = TableClassifier::Softmax,
-        TableClassifier::Trees if of_regression => {
+        TableClassifier::Trees | TableClassifier::Quadratic if of_regression => {
             bail!("this test refits a softmax regression; use --classifier softmax, or --method permutation")
         }
         _ => {}
