@@ -39,7 +39,7 @@ def test_notebook(name, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    client = nbclient.NotebookClient(ran, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    client = nbclient.NotebookClient(ran, timeout=600, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     plain(ran)
     if os.environ.get("MNAR_BLESS"):
