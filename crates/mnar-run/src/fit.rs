@@ -445,7 +445,7 @@ impl Run<'_> {
         };
         let uncertain = uncertain_rows(&population, labels, &Propensity::new(phi, row_phi), name, png);
         // Cross-fitted predictions are not as sure of the labelled rows as the model that has seen them.
-        let more = more_labels(findings.calibrated.as_ref().unwrap_or(&population), &findings);
+        let more = more_labels(findings.calibrated.as_deref().unwrap_or(&population), &findings);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
         predictions.with_labels(labels.clone()).write_with(&folder.predictions()?, self.formulas)?;
