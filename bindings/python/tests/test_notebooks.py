@@ -14,11 +14,11 @@ FOLDER = Path(__file__).parents[3] / "docs/notebooks"
 
 
 def outputs(notebook):
-    """What the cells print and return, as text."""
+    """What the cells print and return, as text; which of two streams comes first is a matter of luck."""
     found = []
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            found.append((cell["source"], output.get("text") or output["data"]["text/plain"]))
+        of_cell = [(output.get("name", "result"), output.get("text") or output["data"]["text/plain"]) for output in cell.get("outputs", [])]
+        found.append((cell["source"], sorted(of_cell)))
     return found
 
 
