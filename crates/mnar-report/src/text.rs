@@ -111,13 +111,12 @@ pub(crate) fn steps_text(steps: &[NextStep], most: usize) -> String {
     let mut out = String::new();
     for (i, next) in steps.iter().take(most).enumerate() {
         let question = if i == 0 { QUESTION } else { "" };
-        out.push_str(&format!("{question:width$}  {}. {}\n", i + 1, printable(&next.step), width = QUESTION.len()));
+        let more = if i + 1 == most && steps.len() > most { " (more on the page)" } else { "" };
+        let (number, step) = (i + 1, printable(&next.step));
+        out.push_str(&format!("{question:width$}  {number}. {step}{more}\n", width = QUESTION.len()));
         if let Some(command) = &next.command {
             out.push_str(&format!("{:width$}     {}\n", "", printable(command), width = QUESTION.len()));
         }
-    }
-    if steps.len() > most {
-        out.push_str(&format!("{:width$}  and {} more on the page\n", "", steps.len() - most, width = QUESTION.len()));
     }
     out
 }
