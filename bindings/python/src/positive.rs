@@ -36,7 +36,7 @@ pub(crate) fn positive(
         let Some(share) = share else { return Ok((bound_text(&bound, &[]), bound, None, calibration)) };
         let known = bound.with_share(share)?;
         let findings = Findings::positive_unlabelled(&labels, bound.clone(), &known, Vec::new(), 0)?;
-        Ok((estimate_text(&findings, &EstimateSettings::default()), bound, Some(findings), calibration))
+        Ok((estimate_text(&findings, &EstimateSettings::default(), |_| None), bound, Some(findings), calibration))
     })?;
     let (text, bound, findings, calibration) = found.map_err(|error| of_statistics(py, &error))?;
     let findings = findings.map(|findings| json(py, &findings)).transpose()?;

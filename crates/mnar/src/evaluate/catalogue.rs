@@ -230,10 +230,9 @@ impl Prepped<'_> {
             g.fill(0.0);
             g[self.decisions[i] as usize] = 1.0 / mass;
         };
-        let of_orders = |of: fn(&Order, &[[f64; 2]]) -> Vec<[f64; 2]>| -> Vec<Vec<[f64; 2]>> {
-            orders.iter().enumerate().map(|(k, order)| of(order, &counted.column(k))).collect()
-        };
-        let (areas, precisions) = (of_orders(Order::area_influences), of_orders(Order::precision_influences));
+        let by_class = || orders.iter().enumerate().map(|(k, order)| (order, counted.column(k)));
+        let areas: Vec<_> = by_class().map(|(order, column)| order.area_influences(&column)).collect();
+        let precisions: Vec<_> = by_class().map(|(order, column)| order.precision_influences(&column)).collect();
         let of_class = |influences: &[Vec<[f64; 2]>], class: usize, i: usize, g: &mut [f64], part: f64| {
             let [positive, negative] = influences[class][i];
             for (k, g) in g.iter_mut().enumerate() {

@@ -163,11 +163,7 @@ impl<'a> Prepared<'a> {
 
     /// What a row adds to the slope if it counts once more for each class, by solving with minus the Hessian at the maximum: fills in
     /// the values of row `i`. `None` where there is no slope.
-    pub(super) fn slope_influences<'s>(
-        &'s self,
-        counted: &Counted<'_>,
-        rows: &[u32],
-    ) -> Option<Box<dyn Fn(usize, &mut [f64]) + 's>> {
+    pub(super) fn slope_influences(&self, counted: &Counted<'_>, rows: &[u32]) -> Option<impl Fn(usize, &mut [f64])> {
         let k = self.p.n_classes();
         let theta = self.slope(counted, rows, None, 50);
         if !theta[0].is_finite() {
@@ -177,7 +173,7 @@ impl<'a> Prepared<'a> {
         let mut first = DVector::zeros(k);
         first[0] = 1.0;
         let solved = hessian.cholesky()?.solve(&first);
-        Some(Box::new(move |i: usize, influences: &mut [f64]| {
+        Some(move |i: usize, influences: &mut [f64]| {
             let logits = (0..k).map(|j| theta[0] * self.log(j)[i] + if j == 0 { 0.0 } else { theta[j] });
             let mut q: Vec<f64> = logits.collect();
             softmax_in_place(&mut q);
@@ -187,7 +183,7 @@ impl<'a> Prepared<'a> {
                 let bias = if class == 0 { 0.0 } else { solved[class] };
                 *influence = solved[0] * (self.log(class)[i] - mean) + bias - biases;
             }
-        }))
+        })
     }
 
     /// The likelihood, its gradient, and minus its Hessian.
