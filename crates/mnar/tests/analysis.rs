@@ -200,7 +200,7 @@ impl Progress for Keeping {
     fn keep(&self, name: &str, bytes: &dyn Fn() -> Vec<u8>) {
         let mut kept = self.0.lock().unwrap();
         let number: usize = name.rsplit(' ').next().unwrap().parse().unwrap();
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             assert!(kept.insert(name.to_owned(), bytes()).is_none(), "{name} was done twice");
         }
     }
