@@ -221,3 +221,35 @@ fn rows_with_equal_probabilities_are_sampled_too() {
     assert_same(&settings.run_streamed(&stream, about).unwrap(), &expected);
     assert!(stream.passes() <= 4, "{:?}", stream.passes.lock().unwrap());
 }
+
+/// Classes that the probabilities tell apart without a single error, with more labels than are kept. The calibration then has its
+/// optimum far out, where a sample is no help; the estimate is still that of a table in memory.
+#[test]
+fn separable_classes_with_more_labels_than_are_kept() {
+    let mut table = Table::new(1_300_000, 4, 0.95);
+    let class = |i: usize| (uniform(i, 1) * 4.0) as usize;
+    let sure = |i: usize| 0.7 + 0.25 * uniform(i, 50);
+    let p = Array2::from_shape_fn((1_300_000, 4), |(i, k)| if class(i) == k { sure(i) } else { (1.0 - sure(i)) / 3.0 });
+    table.posteriors = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
+    let about = About::from(&table.labels);
+    // Numbers kept of rows that lie elsewhere: 2,000,000.
+    assert!(4 * about.n_labelled > 2_000_000, "{}", about.n_labelled);
+    let settings = EstimateSettings::default();
+    let expected = settings.run_streamed(&table.sample(), about.clone()).unwrap();
+    let stream = Stream::new(&table, Vec::new());
+    let found = settings.run_streamed(&stream, about).unwrap();
+    assert_eq!(found.converged, expected.converged);
+    assert!(differ(found.phi.as_slice(), expected.phi.as_slice()) < 1e-9, "{:?} {:?}", found.phi, expected.phi);
+    let (ours, theirs) = (found.calibration.unwrap(), expected.calibration.unwrap());
+    assert_eq!(ours.converged, theirs.converged);
+    let temperature = ours.inverse_temperature / theirs.inverse_temperature;
+    assert!((temperature - 1.0).abs() < 1e-6, "{ours:?} {theirs:?}");
+    // Every label is where its row says, so phi is the share of labelled rows of each class.
+    for k in 0..4 {
+        let rows = (0..1_300_000).filter(|&i| class(i) == k).count() as f64;
+        let labelled = table.labels.as_slice().iter().flatten().filter(|label| label.index() == k).count() as f64;
+        assert!((found.phi[k] - labelled / rows).abs() < 1e-3, "{k}: {} {}", found.phi[k], labelled / rows);
+    }
+    let passes = stream.passes.lock().unwrap();
+    assert!(passes.len() <= 40, "{passes:?}");
+}
