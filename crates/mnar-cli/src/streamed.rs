@@ -4,7 +4,7 @@ use anyhow::Result;
 use mnar::Rows as _;
 use mnar::analysis::{About, EstimateSettings, Findings, Given, StreamedColumns, StreamedGroups};
 use mnar::keys::Buckets;
-use mnar_data::{Beside, GivenPredictions, ParquetPredictions};
+use mnar_data::{Beside, DataError, GivenPredictions, ParquetPredictions};
 
 /// Predictions in Parquet files, and what the settings need beside them.
 pub(crate) struct Streamed<'a> {
@@ -32,27 +32,40 @@ impl<'a> Streamed<'a> {
 
     /// The mechanism, by class or by class and columns.
     pub(crate) fn estimate(&self, settings: &EstimateSettings) -> Result<Findings> {
-        Ok(match &self.beside {
+        let found = match &self.beside {
             Some(rows) if self.by_columns => {
                 let columns = StreamedColumns { columns: rows.columns(), encoder: rows.encoder() };
-                settings.run_streamed_given(self.table, rows, columns, about(self.table))?
+                settings.run_streamed_given(self.table, rows, columns, about(self.table))
             }
-            _ => settings.run_streamed(self.table, about(self.table))?,
-        })
+            _ => settings.run_streamed(self.table, about(self.table)),
+        };
+        found.map_err(of_files)
     }
 
     /// Adds what is known of each group, if the rows have groups.
     pub(crate) fn by_groups(&self, found: Findings) -> Result<Findings> {
         match self.beside.as_ref().and_then(|rows| Some((rows, rows.groups()?))) {
             Some((rows, groups)) => {
-                Ok(found.by_streamed_groups(rows, StreamedGroups { groups, column: rows.encoder().n_terms() })?)
+                let groups = StreamedGroups { groups, column: rows.encoder().n_terms() };
+                found.by_streamed_groups(rows, groups).map_err(of_files)
             }
             None => Ok(found),
         }
     }
 }
 
-/// What the first pass over the rows has counted.
+/// What is wrong with a file is said alike, whether it is met when the file is opened or in a later pass over it.
+pub(crate) fn of_files(error: mnar::Error) -> anyhow::Error {
+    match error {
+        mnar::Error::Source(cause) => match cause.downcast::<DataError>() {
+            Ok(error) => (*error).into(),
+            Err(cause) => mnar::Error::Source(cause).into(),
+        },
+        error => error.into(),
+    }
+}
+
+/// What the pass over the labels has counted.
 pub(crate) fn about(table: &ParquetPredictions) -> About {
     About {
         classes: table.names().to_vec(),

@@ -79,7 +79,9 @@ fn files() -> (TempDir, PathBuf, PathBuf) {
     let mut all = rows(0..90_000);
     all.y[70_000..75_000].fill(None);
     write(&one, &all);
-    for (number, range) in [0..20_000, 20_000..20_000, 20_000..70_000, 70_000..75_000, 75_000..90_000].iter().enumerate() {
+    for (number, range) in
+        [0..20_000, 20_000..20_000, 20_000..70_000, 70_000..75_000, 75_000..90_000].iter().enumerate()
+    {
         let part = Rows {
             y: all.y[range.clone()].to_vec(),
             p: all.p.clone().map(|column| column[range.clone()].to_vec()),
@@ -234,7 +236,9 @@ fn bad_parts_are_refused_as_they_are_in_memory() {
         ),
         (
             "a column less",
-            Box::new(move |path: &Path| write_other(path, &[("y", texts(None)), ("p_sick", Column::Numbers(&[0.5, 0.5]))])),
+            Box::new(move |path: &Path| {
+                write_other(path, &[("y", texts(None)), ("p_sick", Column::Numbers(&[0.5, 0.5]))])
+            }),
             &["part-9.parquet", "2 columns, not 5"],
         ),
         ("an empty file", Box::new(|path: &Path| std::fs::write(path, "").unwrap()), &["part-9.parquet"]),

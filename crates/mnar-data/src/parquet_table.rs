@@ -121,12 +121,7 @@ impl ParquetFooter {
 
     /// Refuses pages that would take more memory than there is. One page per column is unpacked at a time, and its
     /// dictionary with it.
-    fn check_pages<R: ChunkReader>(
-        &self,
-        input: &R,
-        wanted: &[usize],
-        groups: Range<usize>,
-    ) -> Result<(), DataError> {
+    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize], groups: Range<usize>) -> Result<(), DataError> {
         for group in &self.metadata.row_groups()[groups] {
             let mut bytes = 0_u64;
             for &column in wanted {

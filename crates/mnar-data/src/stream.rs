@@ -133,7 +133,10 @@ impl ParquetPredictions {
     fn count(&mut self, labels: &Census) -> Result<(), DataError> {
         if i64::try_from(self.rows) != Ok(self.files.claimed_rows()) {
             let (claimed, rows) = (self.files.claimed_rows(), self.rows);
-            return Err(DataError::parquet(&self.shown, format!("its footer claims {claimed} rows but it holds {rows}")));
+            return Err(DataError::parquet(
+                &self.shown,
+                format!("its footer claims {claimed} rows but it holds {rows}"),
+            ));
         }
         if labels.rows() < self.rows {
             let what = format!("its column of labels has more than {MOST_LABELS} different ones");

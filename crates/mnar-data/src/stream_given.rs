@@ -13,9 +13,9 @@ use crate::values::settle;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
+use mnar::kept::Keep;
 use mnar::keys::Buckets;
 use mnar::posteriors::Renormalised;
-use mnar::kept::Keep;
 use mnar::rows::{Block, Rows, Sums};
 use mnar::{Covariates, PosteriorKind};
 use std::collections::HashMap;
@@ -149,7 +149,7 @@ impl GivenPredictions<'_> {
             return Ok(());
         }
         let (table, path) = (self.table, &self.table.shown);
-                let mut columns = Vec::with_capacity(names.len());
+        let mut columns = Vec::with_capacity(names.len());
         for name in names {
             let position = find(table.files.header(), name, path)?;
             let reading = reading(table.files.data_type(position), name, path)?;

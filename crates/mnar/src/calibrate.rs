@@ -285,12 +285,7 @@ fn add_transformed<S: Sums>(
 }
 
 /// Adds calibrated rows to the mixture, and to how its gradient turns with the inverse temperature.
-pub(crate) fn add_calibrated(
-    mixture: &mut LogMixture,
-    turn: &mut [f64],
-    (a, b): (f64, &[f64]),
-    block: &Block<'_>,
-) {
+pub(crate) fn add_calibrated(mixture: &mut LogMixture, turn: &mut [f64], (a, b): (f64, &[f64]), block: &Block<'_>) {
     const PART: usize = 1024;
     let k = block.columns.len();
     let mut buffer = vec![0.0; 2 * k * PART.min(block.len())];
@@ -332,7 +327,9 @@ bytes!(ThroughWalk { a, b, sums });
 
 impl<S: Sums> Sums for Through<S> {
     fn add(&mut self, block: &Block<'_>) {
-        add_transformed(&mut self.sums, block, |columns, _, target| transform(self.a, &self.b, columns, target, &mut []));
+        add_transformed(&mut self.sums, block, |columns, _, target| {
+            transform(self.a, &self.b, columns, target, &mut [])
+        });
     }
 
     fn merge(&mut self, other: Self) {

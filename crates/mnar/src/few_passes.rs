@@ -210,3 +210,44 @@ pub(crate) fn finish<R: Rows>(
     solution.stop = solution.stop.after(passes);
     Ok(solution)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Labels, PosteriorKind, Posteriors, Sample};
+    use ndarray::Array2;
+
+    /// How the gradient changes with the calibration, against differences of the gradient itself.
+    #[test]
+    fn the_gradient_turns_with_the_calibration() {
+        let (n, k) = (700, 3);
+        let logits = Array2::from_shape_fn((n, k), |(i, j)| 2.0 * (1.3 * i as f64 + 2.7 * j as f64).sin());
+        let p = Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap();
+        let y = (0..n).map(|i| (i % 4 == 0).then(|| Class::from(i / 4 % k))).collect();
+        let y = Labels::new(y, (0..k).map(|k| k.to_string()).collect()).unwrap();
+        let sample = Sample::new(&p, &y).unwrap();
+        let (a, b) = (1.2, vec![0.1, -0.2, 0.05]);
+        let at = vec![0.4, 0.9, 1.6];
+        let look = |a: f64, b: &[f64]| sample.scan(&Look::new(Some(&Bcts::known(a, b.to_vec())), at.clone())).unwrap();
+        let here = look(a, &b);
+        let h = 1e-5;
+        for moved in 0..=k {
+            let step = |by: f64| {
+                let mut b = b.clone();
+                let a = if moved == k { a + by } else { a };
+                if moved < k {
+                    b[moved] += by;
+                }
+                (a, b)
+            };
+            let (up, down) = (step(h), step(-h));
+            let change = here.change(Some(&Bcts::known(up.0, up.1.clone()))).unwrap() / h;
+            let (up, down) = (look(up.0, &up.1), look(down.0, &down.1));
+            for j in 0..k {
+                let slope = (up.mixture.gradient[j] - down.mixture.gradient[j]) / (2.0 * h);
+                assert!((slope - change[j]).abs() < 1e-5 * n as f64, "{moved} {j}: {slope} {}", change[j]);
+            }
+        }
+        assert!(here.change(None).is_none());
+    }
+}

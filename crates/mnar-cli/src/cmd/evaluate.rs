@@ -4,7 +4,7 @@ use crate::args::{EvaluateArgs, Format};
 use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
-use crate::streamed::Streamed;
+use crate::streamed::{Streamed, of_files};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
 use anyhow::{Context as _, Result, bail};
@@ -96,7 +96,7 @@ fn streamed(args: &EvaluateArgs, terminal: &Terminal) -> Result<(EvaluateSetting
     let groups = beside.groups().map(|groups| (groups, beside.encoder().n_terms()));
     let place = beside.encoder().n_terms() + usize::from(groups.is_some());
     let model = StreamedModel { name: &args.table.proba, groups, buckets: (place, buckets.count as usize) };
-    let found = settings.run_streamed(found, beside, model)?;
+    let found = settings.run_streamed(found, beside, model).map_err(of_files)?;
     Ok((settings, found))
 }
 

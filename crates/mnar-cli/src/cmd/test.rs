@@ -5,7 +5,7 @@ use crate::args::{Format, TestArgs};
 use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
-use crate::streamed::about;
+use crate::streamed::{about, of_files};
 use crate::terminal::Terminal;
 use anyhow::{Result, bail};
 use mnar::analysis::{TestFindings, TestMethod, TestSettings};
@@ -55,7 +55,7 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
 fn streamed(args: &TestArgs, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
     let terminal = Terminal::new(args.table.quiet, Stop::on_signals()?.flag());
     say(table.notes(), &terminal);
-    let found = settings.run_streamed(table, about(table), None)?;
+    let found = settings.run_streamed(table, about(table), None).map_err(of_files)?;
     terminal.clear();
     print(args, settings, &found)
 }

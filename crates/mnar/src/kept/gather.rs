@@ -51,13 +51,21 @@ impl Part {
         self.threshold == u64::MAX
     }
 
+    /// The highest of the `rows` lowest keys; the present threshold where there are no more.
+    fn lowest(&self, rows: usize) -> u64 {
+        if rows == 0 || self.keys.len() <= rows {
+            return self.threshold;
+        }
+        let mut sorted = self.keys.clone();
+        *sorted.select_nth_unstable(rows - 1).1
+    }
+
     /// Keeps the `rows` rows with the lowest keys.
     fn cut(&mut self, rows: usize) {
+        self.threshold = self.lowest(rows);
         if rows == 0 || self.keys.len() <= rows {
             return;
         }
-        let mut sorted = self.keys.clone();
-        self.threshold = *sorted.select_nth_unstable(rows - 1).1;
         let stays: Vec<bool> = self.keys.iter().map(|key| *key <= self.threshold).collect();
         fn retain<T>(values: &mut Vec<T>, stays: &[bool]) {
             let mut stays = stays.iter();
@@ -80,9 +88,18 @@ impl Part {
 
     /// The sample, where all rows were kept and these are more.
     pub(super) fn sampled(&self) -> Self {
-        let mut sample = self.clone();
-        sample.cut(self.sample);
-        sample
+        let threshold = self.lowest(self.sample);
+        let rows: Vec<usize> = (0..self.keys.len()).filter(|&i| self.keys[i] <= threshold).collect();
+        fn take<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
+            rows.iter().map(|&i| values[i]).collect()
+        }
+        Self {
+            threshold,
+            keys: take(&self.keys, &rows),
+            labels: take(&self.labels, &rows),
+            columns: self.columns.iter().map(|column| take(column, &rows)).collect(),
+            ..*self
+        }
     }
 
     /// Calibrates the probabilities, which are the first columns.
