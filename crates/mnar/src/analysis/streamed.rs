@@ -15,7 +15,7 @@ use crate::kept::{Few, Glanced};
 use crate::mechanism::{ClassAndColumns, Mechanism, MechanismEstimate};
 use crate::posteriors::PosteriorKind;
 use crate::rows::{Block, Rows, Sums};
-use crate::solver::Solver;
+use crate::solver::{Solution, Solver};
 use crate::sums::Tally;
 use crate::travel::{bytes, travels};
 
@@ -148,7 +148,14 @@ impl Recipe {
             Some(bcts) => glanced.calibrated(bcts),
             None => glanced,
         };
-        let near = label_shift.ratios(&glanced, &tally).ok()?.solution.v;
+        let Solution { v: near, sums, .. } = label_shift.ratios(&glanced, &tally).ok()?.solution;
+        // The pass after the look is off by the square of this, and by as much again for the sample: with more it saves no pass.
+        const PRECISE: f64 = 0.05;
+        let variances = sums.hessian().try_inverse()?.diagonal();
+        let precise = |(variance, near): (&f64, &f64)| variance.sqrt() <= PRECISE * near;
+        if !variances.iter().zip(&near).all(precise) {
+            return None;
+        }
         Some(Look::new(bcts.as_ref(), near.iter().map(|v| v.max(1e-3)).collect()))
     }
 }
