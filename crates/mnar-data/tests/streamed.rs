@@ -75,7 +75,7 @@ fn a_folder_gives_the_estimate_of_a_table_in_memory() {
     let expected = settings.run_streamed(&sample, About::from(&memory.labels)).unwrap();
     for path in [one, parts.clone(), parts.join("part-*.parquet")] {
         let table = ParquetPredictions::open(&path, &columns).unwrap();
-        assert_eq!((table.rows(), table.counts()), (90_000, memory.labels.counts().as_slice()));
+        assert_eq!((table.rows(), table.counts()), (90_000, memory.labels.counts()));
         assert_same(&settings.run_streamed(&table, about(&table)).unwrap(), &expected);
         assert_eq!(ParquetPredictions::claimed_bytes(&path, &columns), Some(90_000 * 2 * 8));
         let mut labels = Vec::new();
