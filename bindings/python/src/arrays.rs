@@ -4,7 +4,7 @@ use crate::errors::{Kind, exception};
 use mnar::crossfit::FoldPlan;
 use mnar::{Class, Labels, PosteriorKind, Posteriors};
 use ndarray::ArrayView2;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 /// Probabilities of either precision, read where they are.
@@ -64,7 +64,11 @@ pub(crate) fn plan(folds: Option<&[i64]>, n: usize) -> FoldPlan {
 }
 
 /// A one-dimensional array as a slice.
-pub(crate) fn slice<'a>(py: Python<'_>, what: &str, array: &'a PyReadonlyArray1<'_, i64>) -> PyResult<&'a [i64]> {
+pub(crate) fn slice<'a, T: Element>(
+    py: Python<'_>,
+    what: &str,
+    array: &'a PyReadonlyArray1<'_, T>,
+) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| exception(py, Kind::Input, format!("{what} must lie in one piece in memory")))
 }
 

@@ -63,8 +63,6 @@ fn message(error: &dyn std::error::Error, remedies: &[Remedy]) -> String {
     }
     for remedy in remedies {
         match remedy {
-            // The limit of memory is that of the machine here: there is no keyword for it.
-            Remedy::Set { option, .. } if *option == "memory" => {}
             Remedy::Set { option, value } if value.is_empty() => {
                 text.push_str(&format!("\nhint: {}=True", keyword(option)));
             }

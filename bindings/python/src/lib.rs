@@ -6,6 +6,7 @@ mod errors;
 mod evaluate;
 mod interrupt;
 mod mechanism;
+mod positive;
 mod run;
 mod tables;
 mod travel;
@@ -29,6 +30,8 @@ mod _native {
     use crate::evaluate::evaluate;
     #[pymodule_export]
     use crate::mechanism::{estimate, page, reweigh, risk_weights, test};
+    #[pymodule_export]
+    use crate::positive::positive;
     #[pymodule_export]
     use crate::run::{command_line, fit, fit_options, predict};
     #[pymodule_export]

@@ -153,7 +153,7 @@ pub(crate) fn estimate<'py>(
         let checked = rows.checked(kind)?;
         let found = settings.run(&checked.evidence()?, progress)?;
         let seconds = start.elapsed().as_secs_f64();
-        let text = estimate_text(&found, &settings);
+        let text = estimate_text(&found, &settings, |_| None);
         let factors = match (&found.column_calibration, &found.labelling) {
             (Some(calibration), Some(labelling)) => {
                 let (columns, products) =
@@ -215,7 +215,7 @@ pub(crate) fn test(py: Python<'_>, table: Table<'_>, posterior: &str, options: &
     let found = interruptible(py, true, move |progress| {
         let checked = rows.checked(kind)?;
         let found = settings.run(&checked.evidence()?, progress)?;
-        let text = test_text(&found, &settings, false);
+        let text = test_text(&found, &settings, false, |_| None);
         Ok((found, text))
     })?;
     let (found, text) = found.map_err(|error| of_statistics(py, &error))?;

@@ -4,7 +4,7 @@ use crate::errors::{Kind, exception, keyword, of_run};
 use crate::interrupt::interruptible;
 use crate::tables::{Data, TABLE};
 use mnar::conformal::SetKind;
-use mnar_data::{Column, Split};
+use mnar_data::{Column, Memory, Split};
 use mnar_run::{FitOptions, FitRequest, PerClass, PredictOptions, Predictions, RunError, SetOptions};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Runs all of `mnar fit`: the report as JSON and as a page.
 #[pyfunction]
-#[pyo3(signature = (data, options, folder, resume, quiet))]
+#[pyo3(signature = (data, options, folder, resume, quiet, memory))]
 pub(crate) fn fit(
     py: Python<'_>,
     data: Data<'_>,
@@ -22,11 +22,12 @@ pub(crate) fn fit(
     folder: PathBuf,
     resume: bool,
     quiet: bool,
+    memory: Option<String>,
 ) -> PyResult<(String, String)> {
-    let options = parse_options(py, options)?;
+    let (options, memory) = (parse_options(py, options)?, parse_memory(py, memory)?);
     let data = data.owned(py)?;
     let fitted = interruptible(py, quiet, move |progress| -> Result<_, RunError> {
-        let mut request = FitRequest::new(data.source(), folder);
+        let mut request = FitRequest::new(data.source().with_memory(memory), folder);
         if request.origin.title == TABLE {
             request.origin.title = "a table in memory".to_owned();
         }
@@ -35,6 +36,12 @@ pub(crate) fn fit(
         Ok((report.to_json()?, report.to_html()?))
     })?;
     fitted.map_err(|error| of_run(py, &error))
+}
+
+/// How much memory there is: as much as the machine has unless it is said, such as "2GB".
+fn parse_memory(py: Python<'_>, memory: Option<String>) -> PyResult<Memory> {
+    let Some(text) = memory else { return Ok(Memory::default()) };
+    text.parse().map_err(|why: String| exception(py, Kind::Settings, format!("memory={text:?}: {why}")))
 }
 
 /// The names of the options of [`fit`], as keywords.
@@ -66,7 +73,7 @@ pub(crate) enum Values<'py> {
 
 /// Predicts with the model of a run: writes a file, or returns the columns.
 #[pyfunction]
-#[pyo3(signature = (folder, data, output, id, split, baseline, sets, shares))]
+#[pyo3(signature = (folder, data, output, id, split, baseline, sets, shares, memory))]
 #[expect(clippy::too_many_arguments, reason = "the arguments of the Python method")]
 pub(crate) fn predict<'py>(
     py: Python<'py>,
@@ -78,6 +85,7 @@ pub(crate) fn predict<'py>(
     baseline: bool,
     sets: Option<(f64, String)>,
     shares: Option<BTreeMap<String, f64>>,
+    memory: Option<String>,
 ) -> PyResult<Option<Vec<(String, Values<'py>)>>> {
     let split = match split {
         "train" => Split::Train,
@@ -89,7 +97,7 @@ pub(crate) fn predict<'py>(
             return Err(exception(py, Kind::Settings, message));
         }
     };
-    let data = data.owned(py)?;
+    let (data, memory) = (data.owned(py)?, parse_memory(py, memory)?);
     let sets = match sets {
         None => None,
         Some((level, kind)) if kind == "per-class" => Some(SetOptions { level, kind: SetKind::PerClass }),
@@ -101,7 +109,7 @@ pub(crate) fn predict<'py>(
     };
     let options = PredictOptions { id, split, baseline, sets, shares: shares.map(PerClass::Named) };
     let predicted = interruptible(py, true, move |_| -> Result<Option<Predictions>, RunError> {
-        let predictions = mnar_run::predict(&folder, data.source(), &options)?;
+        let predictions = mnar_run::predict(&folder, data.source().with_memory(memory), &options)?;
         match output {
             Some(path) => predictions.write(&path).map(|()| None),
             None => Ok(Some(predictions)),

@@ -330,7 +330,7 @@ impl Everywhere {
                 }
                 None => plain,
             };
-            let text = estimate_text(&found, &settings);
+            let text = estimate_text(&found, &settings, |_| None);
             Ok((found, text))
         })
         .and_then(|(found, text)| Ok((json(py, &found)?, text)))
@@ -361,7 +361,7 @@ impl Everywhere {
         });
         self.pass(py, &self.reader, |rows| {
             let found = settings.run_streamed(rows, self.about.clone(), folds)?;
-            let text = test_text(&found, &settings, false);
+            let text = test_text(&found, &settings, false, |_| None);
             Ok((found, text))
         })
         .and_then(|(found, text)| Ok((json(py, &found)?, text)))

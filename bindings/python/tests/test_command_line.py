@@ -60,7 +60,8 @@ def test_summary_is_the_text(table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mechanism = LabelMechanism().fit(proba, frame["y"], fold=frame["fold"])
-    assert mechanism.summary() == out
+    # But for the commands that come next, which are not Python.
+    assert mechanism.summary() == "".join(line for line in out.splitlines(keepends=True) if "     mnar " not in line)
 
 
 @pytest.mark.parametrize("method", ["auto", "lrt", "lrt-bootstrap", "moments-bootstrap"])

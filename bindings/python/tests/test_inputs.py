@@ -146,3 +146,82 @@ def test_weights():
 def test_classifier(y, message):
     with pytest.raises(mnar.InputError, match=message):
         MNARClassifier().fit(PROBA, y)
+
+
+def two_classes():
+    proba, y, _ = masked(n=400)
+    keep = proba[:, 2] < 0.5
+    proba, y = proba[keep, :2] / proba[keep, :2].sum(axis=1, keepdims=True), np.where(y == 2, -1, y)[keep]
+    return proba, y
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_column_for_two_classes():
+    proba, y = two_classes()
+    both = LabelMechanism(replicates=20).fit(proba, y)
+    one = LabelMechanism(replicates=20, positive=1).fit(proba[:, 1], y)
+    np.testing.assert_allclose(one.phi_, both.phi_, rtol=1e-9)
+    np.testing.assert_allclose(one.population_proba(proba[:, 1]), both.population_proba(proba), rtol=1e-9)
+    first = LabelMechanism(replicates=20, positive=0).fit(proba[:, :1], y)
+    np.testing.assert_allclose(first.phi_, both.phi_, rtol=1e-9)
+    logits = np.log(proba[:, 1] / proba[:, 0])
+    of_logits = LabelMechanism(replicates=20, positive=1, logits=True).fit(logits, y)
+    np.testing.assert_allclose(of_logits.phi_, both.phi_, rtol=1e-6)
+    p_value = mcar_test(proba, y, permutations=99).pvalue
+    assert mcar_test(proba[:, 1], y, positive=1, permutations=99).pvalue == p_value
+    evaluated = mnar.evaluate(proba, y, models={"other": proba[:, ::-1]}, replicates=0)
+    single = mnar.evaluate(proba[:, 1], y, positive=1, models={"other": proba[:, 0]}, replicates=0)
+    for model in (None, "other"):
+        for metric in ("accuracy", "log_loss"):
+            found, expected = (e.get(metric, model=model)["corrected"] for e in (single, evaluated))
+            assert found == pytest.approx(expected, rel=1e-9)
+    # Without a name the class could be either.
+    with pytest.raises(mnar.InputError, match="name the class with `positive`"):
+        LabelMechanism().fit(proba[:, 1], y)
+    with pytest.raises(mnar.InputError, match="the classes are 0 and 1"):
+        LabelMechanism(positive="sick").fit(proba[:, 1], y)
+    with pytest.raises(mnar.InputError, match="for two classes, but there are 3"):
+        LabelMechanism(positive=1).fit(PROBA[:, 1], Y)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "lists"])
+def test_a_column_of_lists(kind):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    proba, y, _ = masked(n=300)
+    column = {
+        "pandas": lambda: pd.Series(list(proba)),
+        "polars": lambda: pl.Series(proba.tolist()),
+        "arrow": lambda: pa.array(proba.tolist()),
+        "lists": lambda: proba.tolist(),
+    }[kind]()
+    expected = LabelMechanism(replicates=20).fit(proba, y)
+    mechanism = LabelMechanism(replicates=20).fit(column, y)
+    np.testing.assert_array_equal(mechanism.phi_, expected.phi_)
+    np.testing.assert_array_equal(mechanism.unlabelled_proba(column), expected.unlabelled_proba(proba))
+    found = mnar.evaluate(column, y, models={"same": column}, replicates=0)
+    assert found.get("accuracy", model="same")["corrected"] == found.get("accuracy")["corrected"]
+
+
+def test_lists_that_do_not_fit():
+    import pandas as pd
+
+    lists = PROBA.tolist()
+    with pytest.raises(mnar.InputError, match=r"row 5 of proba has shape \(2,\)"):
+        LabelMechanism().fit(pd.Series([*lists[:4], lists[4][:2], *lists[5:]]), Y)
+    with pytest.raises(mnar.InputError, match="row 2 of proba is None, but others are lists"):
+        LabelMechanism().fit(pd.Series([lists[0], None, *lists[2:]]), Y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_budget():
+    proba, y, _ = masked(n=4000)
+    assert LabelMechanism(interval="bootstrap", replicates=50, budget=600).fit(proba, y).found_["interval"]["replicates"] == 50
+    short = LabelMechanism(interval="bootstrap", replicates=5000, budget=0.05).fit(proba, y)
+    assert 8 <= short.found_["interval"]["replicates"] < 5000
+    for wrong in (0, -1, "60s", float("nan")):
+        with pytest.raises(mnar.InputError, match="budget"):
+            LabelMechanism(budget=wrong).fit(proba, y)

@@ -198,3 +198,17 @@ def test_ctrl_c(frame, tmp_path, work):
     assert process.returncode != 0 and "KeyboardInterrupt" in err, err
     if work == "fit":
         assert (tmp_path / "run" / "settings.toml").exists()
+
+
+def test_memory_and_budget(frame, tmp_path):
+    path = tmp_path / "large.csv"
+    pd.concat([frame] * 800).to_csv(path, index=False)
+    with pytest.raises(mnar.RunError, match="memory") as raised:
+        mnar.fit(path, "tumour", out=tmp_path / "run", memory="8MB")
+    assert "hint: memory=" in str(raised.value)
+    with pytest.raises(mnar.SettingsError, match="memory="):
+        mnar.fit(frame, "tumour", out=tmp_path / "run", memory="lots")
+    run = mnar.fit(frame, "tumour", out=tmp_path / "run", memory="1GB", budget="60s", **QUICK)
+    with pytest.raises(mnar.RunError, match="memory"):
+        run.predict(path, memory="8MB")
+    assert len(run.predict(frame, memory="1GB")) == len(frame)

@@ -1,10 +1,12 @@
 """`mnar.spark` on real executors: two processes with a core each."""
 
 import os
+import re
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,3 +191,32 @@ def _ancestors(pid):
         except OSError:
             break
     return found
+
+def test_the_how_to_page(spark, tmp_path, monkeypatch):
+    """The code of the page runs from top to bottom, on a table as it describes it."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    sick = rng.random(3000) < 0.3
+    seen = rng.random(3000) < np.where(sick, 0.4, 0.1)
+    table = pd.DataFrame({
+        "patient": np.arange(3000),
+        "age": rng.normal(50, 12, 3000),
+        "bmi": rng.normal(26, 4, 3000) + 2 * sick,
+        "glucose": rng.normal(100, 15, 3000) + 30 * sick,
+        "diagnosis": np.where(seen, np.where(sick, "sick", "healthy"), None),
+    })
+    monkeypatch.chdir(tmp_path)
+    table.to_parquet("patients.parquet")
+    spark.read.parquet(str(tmp_path / "patients.parquet")).repartition(4).write.parquet(str(tmp_path / "patients"))
+    page = (Path(__file__).parents[3] / "docs/howto-spark.md").read_text()
+    names = {"spark": spark}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        for folder in ("patients", "corrected"):
+            block = block.replace(f'"{folder}/"', f'"{tmp_path}/{folder}/"')
+        exec(block, names)
+    mechanism = names["mechanism"]
+    assert abs(mechanism.prevalence_[mechanism.classes_.tolist().index("sick")] - sick.mean()) < 0.06
+    corrected = spark.read.parquet(str(tmp_path / "corrected"))
+    assert {"weight", "population_sick", "population_healthy"} <= set(corrected.columns)
+    assert corrected.count() == 3000

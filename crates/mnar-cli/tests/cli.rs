@@ -109,8 +109,8 @@ fn text_output_has_a_verdict_and_fits_the_terminal() {
         mnar(&["estimate", table.to_str().unwrap(), "--label", "y", "--sensitivity", "0.5,1,2", "--width", "0.05"]);
     let output = { output }.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("Labels depend on the class, or on something related to it"), "{text}");
-    assert!(text.contains("`b` is about ") && text.contains("What was checked:"), "{text}");
+    assert!(text.starts_with("`b` is ") && text.contains("\nWhat was checked?  "), "{text}");
+    assert!(text.contains("\nWho got labelled?  Labels depend on the class, or on something related to it"), "{text}");
     assert!(text.contains("Labels needed") && text.contains("by a factor of"));
     let table_lines = text.lines().filter(|line| line.starts_with("  a ") || line.starts_with("  b "));
     assert!(

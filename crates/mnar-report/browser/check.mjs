@@ -2,14 +2,13 @@
 //   npm ci && node check.mjs PAGE.html [PAGE2.html ...] [--screenshots DIR]
 // Exit status: 0 if all pages pass, 1 if something failed (and is listed), 2 if the check could not be started.
 
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, delimiter, join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import puppeteer from 'puppeteer-core';
+import { UsageError, eventually, launch } from './chromium.mjs';
 
 const USAGE = 'usage: node check.mjs PAGE.html [PAGE2.html ...] [--screenshots DIR]';
-const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
 const VIEWPORTS = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
 const SCHEMES = ['light', 'dark'];
 const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'];
@@ -18,8 +17,6 @@ const MARKS_PER_FIGURE = 8;
 const SMALLEST_PDF = 10_000;
 const MOST_PAGES = 4;
 const LARGEST_PAGE = 2_000_000;
-
-class UsageError extends Error {}
 
 function lookUp(report, path) {
   return path.split('.').reduce((node, key) => (node != null && Object.hasOwn(node, key) ? node[key] : undefined), report);
@@ -136,6 +133,30 @@ function checkBackticks(page) {
   });
 }
 
+// Short words and numbers stand on one line: a column that breaks them is too narrow.
+function checkBrokenWords(page) {
+  return page.evaluate(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const broken = new Set();
+    // Names of classes and columns may be longer than any line, and have marks at which nothing breaks.
+    const strings = (json) => (typeof json === 'string' ? [json] : Object.values(json ?? {}).flatMap(strings));
+    const names = strings(JSON.parse(document.querySelector('script#report-data').textContent));
+    const unusual = names.filter((name) => !name.startsWith('data:') && /\S{20}|[<>"{|=]/u.test(name)).join(' ');
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (node.parentElement.closest('script, style, svg, pre, .hidden') || !node.parentElement.checkVisibility()) continue;
+      for (const { 0: word, index } of node.textContent.matchAll(/[A-Za-z]{2,14}|\d[\d.]*%?/gu)) {
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const tops = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+        if (tops.size > 1 && !unusual.includes(word)) broken.add(word);
+      }
+    }
+    return broken.size > 0 ? [`broken over two lines: ${[...broken].slice(0, 8).join(', ')}`] : [];
+  });
+}
+
 async function checkSidewaysScroll(page) {
   const [content, window_] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   return content > window_ + 1 ? [`the content is ${content} px wide in a window of ${window_} px`] : [];
@@ -179,16 +200,6 @@ async function checkAccessibility(page, axeSource) {
     return result.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .map(({ id, impact, help, nodes }) => `${id} (${impact}): ${help}: ${nodes.length} of them: ${selectors(nodes)}`);
   }, AXE_TAGS);
-}
-
-// Polls from outside: the page's CSP may forbid the eval that puppeteer's own waiting needs.
-async function eventually(condition, milliseconds) {
-  const end = Date.now() + milliseconds;
-  while (!(await condition())) {
-    if (Date.now() > end) return false;
-    await new Promise((done) => setTimeout(done, 40));
-  }
-  return true;
 }
 
 // Leaves the details open.
@@ -334,9 +345,9 @@ function checkSize(file) {
 
 async function runChecks(page, axeSource, failures) {
   const steps = [ // the order matters: the first Tab must come before the first click, tables must be open for axe
-    ['first screen', checkFirstScreen], ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
+    ['first screen', checkFirstScreen], ['broken words', checkBrokenWords], ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures],
     ['tooltip', checkTooltips], ['keyboard', checkKeyboard],
-    ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll],
+    ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll], ['broken words, details open', checkBrokenWords],
     ['numbers', checkNumbers], ['sentences', checkSentences], ['backticks', checkBackticks], ['axe', checkAccessibility],
     ['theme', checkThemeButton], ['axe, theme switched', checkAccessibility],
     ['print', checkPrint], ['injection', checkInjection],
@@ -370,15 +381,6 @@ async function checkVariant(browser, axeSource, { file, viewport, scheme, screen
   return [...new Set(failures)];
 }
 
-function findChromium() {
-  const wanted = process.env.CHROMIUM ? [process.env.CHROMIUM] : BROWSERS;
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  const paths = wanted.flatMap((name) => (name.includes('/') ? [name] : folders.map((folder) => join(folder, name))));
-  const found = paths.find((path) => existsSync(path));
-  if (found) return found;
-  throw new UsageError(`no ${wanted.join(', ')} found: install it (Debian: apt-get install chromium) or set CHROMIUM to its path`);
-}
-
 function readArguments(words) {
   const at = words.indexOf('--screenshots');
   const folder = at < 0 ? null : words[at + 1];
@@ -396,9 +398,7 @@ function readArguments(words) {
 async function main() {
   const variants = readArguments(process.argv.slice(2));
   const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  // The sandbox needs privileges that containers lack; no host name may resolve, whatever slips past the interception.
-  const args = ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND'];
-  const browser = await puppeteer.launch({ executablePath: findChromium(), args });
+  const browser = await launch();
   let failed = 0;
   for (const variant of variants) {
     const failures = await checkVariant(browser, axeSource, variant);

@@ -36,7 +36,7 @@ impl Report {
         add("prevalence_ci95", &mut found.prevalence_ci95.iter().flatten().flat_map(ends));
         add("p_value", &mut self.test.iter().map(|test| test.result.p_value));
         add("uncertain", &mut self.uncertain.iter().flat_map(|row| &row.classes).map(|guess| guess.probability));
-        add("trees_weight", &mut self.training.iter().filter_map(|training| training.trees_weight));
+        add("beside", &mut self.training.iter().flat_map(|training| &training.beside).map(|part| part.weight));
         add("evaluation.metrics", &mut self.evaluation.iter().flat_map(|evaluation| evaluation.shares()));
         for (_, _, model) in self.models() {
             add("held_out.accuracy", &mut model.held_out.iter().map(|held_out| held_out.accuracy));

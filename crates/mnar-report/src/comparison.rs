@@ -167,7 +167,7 @@ impl Comparison {
             section #settings aria-labelledby="settings-title" {
                 h2 #settings-title { "Settings that differ" }
                 @if settings.is_empty() { p { "None." } } @else {
-                    div.scroll.whole tabindex="0" role="region" aria-label="Settings that differ" {
+                    div.scroll tabindex="0" role="region" aria-label="Settings that differ" {
                         table.words {
                             thead { tr { th scope="col" { "setting" } @for run in &self.runs { th scope="col" { (cut(&run.name, NAME)) } } } }
                             tbody { @for (name, values) in &settings { tr { th scope="row" { (name) } @for value in values { td { (value) } } } } }

@@ -152,6 +152,13 @@ pub struct Table {
 pub enum Cell {
     /// Text.
     Text(String),
+    /// A term, and what it means.
+    Term {
+        /// The term.
+        name: String,
+        /// What it means, for readers who do not know it.
+        meaning: &'static str,
+    },
     /// A number.
     Number {
         /// The exact value.

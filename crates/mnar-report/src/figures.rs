@@ -70,7 +70,7 @@ impl Report {
         Figure {
             id: "phi",
             title: "How likely is a row of each class to be labelled?".into(),
-            about: "phi, the share of each class that has a label, with 95% intervals. If all values are equal, whether a row is labelled says nothing about its class.".into(),
+            about: "phi: the probability that a row of the class has a label, with 95% intervals. If all values are equal, whether a row is labelled says nothing about its class.".into(),
             table: table(&heading, lines),
             chart: Chart::Dots { axis: "phi = P(labelled | class)".into(), series, marks },
         }
@@ -110,7 +110,7 @@ impl Report {
         Figure {
             id: "shares",
             title: "How common is each class among all rows?".into(),
-            about: "The estimated share of each class among all rows, next to its share of the labels. Where the two differ, counting labels is misleading.".into(),
+            about: "Estimated shares with their 95% intervals, and the share of each class among the labels.".into(),
             table: table(&heading, lines),
             chart: Chart::Dots { axis: "share".into(), series, marks },
         }

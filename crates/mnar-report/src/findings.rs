@@ -1,43 +1,24 @@
 //! An estimate and a test as text for a terminal or a notebook.
 
-use crate::labelling::{
-    DOUBTFUL, audit_text, checked_text, columns_text, effects_text, groups_text, in_doubt, left_out,
-};
-use crate::table::{TextTable, interval, number, printable, printable_lines};
-use crate::words::{capitalised, contrast, most_and_least, percent, self_masking_line, verdict};
+use crate::labelling::{audit_text, checked_text, columns_text, effects_text, left_out};
+use crate::next::{Task, after_test};
+use crate::report::{Provenance, Report};
+use crate::table::{TextTable, printable, printable_lines};
+use crate::text::steps_text;
+use crate::words::{percent, self_masking_line, verdict};
 use mnar::analysis::{EstimateSettings, Findings, IntervalKind, TestFindings, TestSettings, TriedClassifier};
 use mnar::positive::PositiveBound;
 use mnar::test::TestResult;
 
-/// An estimate as text: the verdict, a table of the classes that fits 80 columns, how the estimate was made, what is known
-/// of columns, the warnings, and what was checked. The settings are those of the estimate.
-pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
+/// An estimate as text: the answers of the page in the same order and words, then how they were computed, what is known of
+/// columns, the questions behind the verdict, and the warnings. The settings are those of the estimate; `spell` gives the commands
+/// of the next steps, as far as there are any.
+pub fn estimate_text(found: &Findings, settings: &EstimateSettings, spell: impl Fn(&Task) -> Option<String>) -> String {
     let about = &found.about;
-    let mut out = match &found.verdict {
-        Some(verdict) => printable(&verdict.headline),
-        None => sentence(found),
-    };
-    out.push_str("\n\n");
-    if in_doubt(found) {
-        out.push_str(&format!("{DOUBTFUL}\n"));
-    }
-    let mut table = TextTable::new(&["class", "labels", "phi", "95% interval", "label share", "share", "95% interval"]);
-    for (k, class) in about.classes.iter().enumerate() {
-        let at =
-            |values: &Option<Vec<(f64, f64)>>| values.as_ref().map_or("-".to_owned(), |values| interval(values[k]));
-        table.row(vec![
-            class.clone(),
-            about.labelled_per_class[k].to_string(),
-            number(found.phi[k]),
-            at(&found.phi_ci95),
-            number(about.labelled_per_class[k] as f64 / about.n_labelled as f64),
-            number(found.prevalence[k]),
-            at(&found.prevalence_ci95),
-        ]);
-    }
-    out.push_str(&table.render());
+    let mut out = Report::new(Provenance::default(), found.clone()).with_commands(spell).answers(false);
+    out.push_str("\nHow this was computed:\n");
     out.push_str(&format!(
-        "\n  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}; seed {}\n",
+        "  rows         {} ({} labelled), effective sample size of the 1/phi weights {:.0}\n  method       {} on {} posteriors, {}\n  intervals    {}; seed {}\n",
         about.n,
         about.n_labelled,
         found.effective_sample_size,
@@ -74,7 +55,6 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
         out.push_str(&format!("  robustness   {}\n", breakdown_line(factor)));
     }
     out.push_str(&columns_text(found));
-    out.push_str(&groups_text(found));
     if let (Some(width), Some(needed)) = (settings.width, &found.labels_for_width) {
         out.push_str(&format!("\nLabels needed for intervals of phi of width {width}, at the same labelling rates:\n"));
         let mut table = TextTable::new(&["class", "total labels", "total rows"]);
@@ -100,8 +80,10 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings) -> String {
         }
         out.push_str(&table.render());
     }
+    if let Some(verdict) = &found.verdict {
+        out.push_str(&format!("\nThe questions behind the verdict:\n{}", checked_text(verdict)));
+    }
     out.push_str(&warning_lines(&found.warnings));
-    out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
     printable_lines(&out)
 }
 
@@ -133,7 +115,6 @@ fn intervals(found: &Findings) -> String {
     }
 }
 
-/// Which class is labelled most and which least, and whether the intervals tell them apart.
 /// What positive-unlabelled data say without the share of the class.
 pub fn bound_text(bound: &PositiveBound, tried: &[TriedClassifier]) -> String {
     let mut out = format!("{}\n\n", printable(&bound.sentence()));
@@ -147,30 +128,26 @@ pub fn bound_text(bound: &PositiveBound, tried: &[TriedClassifier]) -> String {
     out
 }
 
-fn sentence(found: &Findings) -> String {
-    let Some(((most, least), contrast)) = most_and_least(&found.phi).zip(contrast(&found.about.classes, &found.phi))
-    else {
-        return String::new();
-    };
-    let apart = match &found.phi_ci95 {
-        Some(intervals) if intervals[most].0 > intervals[least].1 => "; their 95% intervals do not overlap",
-        Some(intervals) if intervals[most].0 <= intervals[least].1 => {
-            "; their 95% intervals overlap, so run the test before you rely on it"
-        }
-        _ => "",
-    };
-    format!("{}{apart}.", capitalised(&contrast))
-}
-
-/// A test as text: the verdict, the statistic and what it rests on, what is known of columns, and what was checked. The settings are those of the test, and `refitted`
-/// says whether the classifier was cross-fitted for it.
-pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) -> String {
+/// A test as text: the verdict, what was checked, what to do next, then the statistic and what it rests on, what is known of
+/// columns, and the warnings. The settings are those of the test, `refitted` says whether the classifier was cross-fitted for it,
+/// and `spell` gives the commands of the next steps, as far as there are any.
+pub fn test_text(
+    found: &TestFindings,
+    settings: &TestSettings,
+    refitted: bool,
+    spell: impl Fn(&Task) -> Option<String>,
+) -> String {
     let TestFindings { decision, about, .. } = found;
     let result = &decision.result;
     let mut out = match &found.verdict {
         Some(verdict) => format!("{}\n\n", printable(&verdict.headline)),
         None => format!("{}\n\n", verdict(decision, &about.classes, found.phi.as_ref())),
     };
+    if let Some(verdict) = &found.verdict {
+        out.push_str(&format!("What was checked?\n{}  {}\n", checked_text(verdict), printable(&verdict.cannot_know)));
+    }
+    out.push_str(&steps_text(&after_test(found, spell), usize::MAX));
+    out.push_str("\nHow this was computed:\n");
     let statistic = match result.df {
         Some(df) => format!("{:.3} on {df} degrees of freedom", result.statistic),
         None => format!("{:.3}", result.statistic),
@@ -209,7 +186,6 @@ pub fn test_text(found: &TestFindings, settings: &TestSettings, refitted: bool) 
         out.push_str("\nThe predictions for labelled rows must come from a classifier that has not seen them. If they are\ncross-fitted, name the column of their folds.\n");
     }
     out.push_str(&warning_lines(&found.warnings));
-    out.push_str(&found.verdict.as_ref().map_or_else(String::new, checked_text));
     printable_lines(&out)
 }
 

@@ -100,7 +100,7 @@ impl Report {
         match verdict.kind {
             VerdictKind::AtRandom => "Chance, as far as the checks can see.".to_owned(),
             VerdictKind::ByClass => format!("The class, or something related to it: {contrast}."),
-            VerdictKind::ByColumns => format!("Columns: {given}. Beyond them, no sign of the class."),
+            VerdictKind::ByColumns => format!("Columns: {given}. Beyond them, the class shows no effect."),
             VerdictKind::ByClassAndColumns => format!("The class and columns ({given}): {contrast}."),
             VerdictKind::Unclear => {
                 "Unclear: the data contradict every mechanism that was tried, or cannot tell.".to_owned()
@@ -117,9 +117,7 @@ impl Report {
         let mut missing = Vec::new();
         let looked_at = found.labelling.as_ref().and_then(|of| of.class_enough.as_ref());
         if looked_at.is_none_or(|check| check.columns.is_empty()) {
-            missing.push(
-                "Whether labelling depends on columns such as place, time or who labelled: there were none to look at.",
-            );
+            missing.push("Whether labelling depends on columns such as place, time or who labelled: there were none.");
         }
         if found.self_masking.is_none() {
             missing.push("Whether unlabelled rows are as hard to classify as labelled rows of their class.");
@@ -128,9 +126,7 @@ impl Report {
             missing.push("Whether the classifier tells the classes apart well enough.");
         }
         if found.audit.is_none() {
-            missing.push(
-                "Whether the shares agree with labels of rows drawn at random: there are none that are marked as such.",
-            );
+            missing.push("Whether the shares agree with labels of rows drawn at random: there were none.");
         }
         missing
     }

@@ -165,6 +165,7 @@ fn named(heading: &str) -> Option<&'static str> {
 fn content(cell: &Cell) -> Markup {
     match cell {
         Cell::Text(text) => html! { (text) },
+        Cell::Term { name, meaning } => html! { (name) @if !meaning.is_empty() { " " span.meaning { (meaning) } } },
         Cell::Number { value, text, path: Some(path) } => number(*value, text.clone(), path),
         Cell::Number { text, path: None, .. } => html! { (text) },
         Cell::Interval { ends: (low, high), path } => html! {
@@ -194,7 +195,8 @@ pub(crate) fn uncertain(rows: &[UncertainRow]) -> Markup {
                         img src=(image) alt=(format!("Row {}", row.row)) width="84" height="84";
                     }
                     div {
-                        p.row-name { "Row " (row.row) @if let Some(name) = &row.name { ": " (name) } }
+                        p.row-name { "Row " (row.row) }
+                        @if let Some(name) = &row.name { p.meaning { (name) } }
                         p { @for (i, guess) in row.classes.iter().enumerate() {
                             @if i > 0 { ", " }
                             (guess.class) ": " (share(guess.probability))

@@ -92,22 +92,35 @@ pub(crate) fn questions(of: &Labelling) -> Vec<Question> {
 
 fn enough(asked: String, check: &ColumnsCheck, level: f64, path: &'static str) -> Question {
     let found: Vec<&str> = found_by(check, level).map(|column| column.column.as_str()).collect();
-    let looked_at = check.columns.len() + 1;
+    let p_values = match check.columns.len() {
+        0 => "one p-value".to_owned(),
+        columns => format!("smallest of {} p-values, corrected by Holm's method", columns + 1),
+    };
     Question {
         asked,
         answer: match found.is_empty() {
-            true => format!("Nothing else shows among {looked_at} things that were looked at"),
+            true if check.columns.is_empty() => {
+                "No sign of more in how sure the classifier is; there are no columns to look at".into()
+            }
+            true => {
+                format!("Nothing else was found, in {} or in how sure the classifier is", columns(check.columns.len()))
+            }
             false => format!("No: labelling also goes with {}", quoted(found.into_iter())),
         },
         p_value: Some((check.p_value, path)),
         by: format!(
-            "smallest of {looked_at} p-values, corrected by Holm's method; scores against {}",
+            "{p_values}; scores against {}",
             match check.reference {
                 Reference::Refit => "replicates that refit the classifier",
                 Reference::Orthogonal => "their variance at the actual labels",
             }
         ),
     }
+}
+
+/// "1 column", "12 columns".
+pub(crate) fn columns(count: usize) -> String {
+    format!("{count} column{}", if count == 1 { "" } else { "s" })
 }
 
 fn test_about(test: &TestResult) -> String {
@@ -220,7 +233,7 @@ pub(crate) fn shares_table(found: &Findings) -> Option<Table> {
         ]
     };
     let lines = found.about.classes.iter().enumerate().map(line).collect();
-    let heading = ["class", "with class and columns", "95% interval", "with the class alone", "95% interval"];
+    let heading = ["class", "with", "95% interval", "without", "95% interval"];
     Some(Table { heading: heading.map(str::to_owned).to_vec(), lines })
 }
 
@@ -312,14 +325,9 @@ pub(crate) fn left_out(of: &Labelling) -> String {
     out
 }
 
-/// What was checked, and what nobody can check.
+/// What was checked, one line each.
 pub(crate) fn checked_text(verdict: &Verdict) -> String {
-    let mut out = "\nWhat was checked:\n".to_owned();
-    for sentence in &verdict.checked {
-        out.push_str(&format!("  {}\n", printable(sentence)));
-    }
-    out.push_str(&format!("\n{}\n", printable(&verdict.cannot_know)));
-    out
+    verdict.checked.iter().map(|sentence| format!("  {}\n", printable(sentence))).collect()
 }
 
 /// Lines of the table of groups that are shown.

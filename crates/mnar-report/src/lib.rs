@@ -67,6 +67,6 @@ pub use findings::{bound_text, estimate_text, test_text};
 pub use more_labels::{MoreLabels, RandomSample};
 pub use next::{NextStep, Task};
 pub use quality::OutOfFold;
-pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow};
+pub use report::{Ended, Guess, HeldOut, Model, Provenance, Report, SCHEMA, Training, Truth, UncertainRow, Weighted};
 pub use table::{TextTable, cut, interval, is_unsettling, number, p_value, printable, printable_lines};
 pub use words::{Level, Light};

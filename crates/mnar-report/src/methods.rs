@@ -9,6 +9,17 @@ use mnar::analysis::IntervalKind;
 /// Classes whose shares the paragraph lists.
 const LISTED: usize = 6;
 
+/// What intervals come from, for a sentence.
+fn made_by(kind: IntervalKind) -> &'static str {
+    match kind {
+        IntervalKind::BootstrapWithRefit => "a bootstrap that refits the classifier",
+        IntervalKind::Bootstrap => "a bootstrap that takes the classifier as given",
+        IntervalKind::Profile => "the profile likelihood",
+        IntervalKind::Information => "the observed information",
+        kind => kind.name(),
+    }
+}
+
 impl Report {
     /// How the numbers were made, for the methods section of a paper; empty where nothing was estimated.
     pub fn methods(&self) -> String {
@@ -44,10 +55,13 @@ impl Report {
                 0 => String::new(),
                 replicates => format!(" ({replicates} replicates)"),
             };
-            out.push_str(&format!(" How the 95% intervals were made: {}{replicates}.", found.interval.kind.name()));
+            out.push_str(&format!(" The 95% intervals come from {}{replicates}.", made_by(found.interval.kind)));
         }
         if let Some(of) = &found.labelling {
-            out.push_str(&format!(" Whether it is chance who gets labelled was tested by the {} test", of.chance.test));
+            out.push_str(&format!(
+                " Whether labels are missing completely at random was tested by a {} test",
+                of.chance.test
+            ));
             if of.class_enough.is_some() {
                 out.push_str(", and whether columns matter beyond the mechanism by score tests with Holm's correction");
             }
@@ -65,21 +79,18 @@ impl Report {
         let of = |k: usize| {
             let interval = self
                 .share_interval(k)
-                .map_or_else(String::new, |(low, high)| format!(" ({} to {})", percents(low), percents(high)));
+                .map_or_else(String::new, |(low, high)| format!("{} to {}; ", percents(low), percents(high)));
             let labels = percents(self.label_share(k));
-            format!(
-                "`{}` {}{interval}, {labels} of the labels",
-                self.classes()[k],
-                percents(self.findings.prevalence[k])
-            )
+            let share = percents(self.findings.prevalence[k]);
+            format!("`{}` {share} ({interval}{labels} of the labels)", self.classes()[k])
         };
         let mut order = self.by_gap();
         let more = if order.len() > LISTED { "; the other classes are closer to the labels" } else { "" };
         order.truncate(LISTED);
         order.sort_unstable();
         let listed: Vec<String> = order.into_iter().map(of).collect();
-        let interval = if self.findings.prevalence_ci95.is_some() { " (95% interval)" } else { "" };
-        format!(" Estimated class shares{interval}: {}{more}.", listed.join("; "))
+        let interval = if self.findings.prevalence_ci95.is_some() { "95% interval; " } else { "" };
+        format!(" Estimated class shares ({interval}share of the labels): {}{more}.", listed.join(", "))
     }
 
     /// What a paper that uses these numbers should cite, as far as it was used.

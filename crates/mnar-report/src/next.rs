@@ -3,7 +3,7 @@
 use crate::labelling::quoted;
 use crate::report::Report;
 use crate::words::{Level, most_and_least};
-use mnar::analysis::VerdictKind;
+use mnar::analysis::{TestFindings, VerdictKind};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub enum Task {
     Weights,
     /// Test and estimate on data of the reader's own.
     OwnData,
+    /// Estimate how common each class is, after a test.
+    Estimate,
     /// See how the file was read and how often rows are labelled along each column.
     Inspect,
 }
@@ -54,13 +56,14 @@ impl Step {
 }
 
 const SETTLE: &str = "Settle the failed checks before you rely on any number.";
+const RANDOM_SAMPLE: &str =
+    "Have a random sample of the rows labelled, and mark it in a column: those labels say what the others cannot.";
 const NOT_PROOF: &str = "A test that does not reject is not proof: look at the width of the intervals.";
 
 impl Report {
     /// The same report with the commands of its next steps, as far as `spell` knows them.
     pub fn with_commands(mut self, spell: impl Fn(&Task) -> Option<String>) -> Self {
-        let command = |step: Step| NextStep { command: step.task.as_ref().and_then(&spell), step: step.text };
-        self.next = self.steps().into_iter().map(command).collect();
+        self.next = with_spelling(self.steps(), spell);
         self
     }
 
@@ -120,10 +123,7 @@ impl Report {
                 .by(Task::Inspect),
         );
         if audit.is_none() {
-            steps.push(
-                step("Have a random sample of the rows labelled, and mark it in a column: those labels say what the others cannot.")
-                    .by(Task::Audit),
-            );
+            steps.push(step(RANDOM_SAMPLE).by(Task::Audit));
         }
         steps
     }
@@ -210,6 +210,29 @@ impl Report {
         }
         steps
     }
+}
+
+/// What to do after a test.
+pub(crate) fn after_test(found: &TestFindings, spell: impl Fn(&Task) -> Option<String>) -> Vec<NextStep> {
+    let kind = found.verdict.as_ref().map(|verdict| verdict.kind);
+    let steps = match kind {
+        Some(VerdictKind::Unclear) => vec![
+            step("First settle what decides who gets labelled: ask those who labelled how they chose rows, and whether it is recorded in a column.")
+                .by(Task::Inspect),
+            step(RANDOM_SAMPLE).by(Task::Audit),
+        ],
+        Some(VerdictKind::AtRandom) => vec![step(NOT_PROOF).by(Task::Estimate)],
+        None if !found.decision.reject => vec![step(NOT_PROOF).by(Task::Estimate)],
+        _ => vec![
+            step("Do not read class shares off the labels: estimate how common each class really is.").by(Task::Estimate),
+        ],
+    };
+    with_spelling(steps, spell)
+}
+
+fn with_spelling(steps: Vec<Step>, spell: impl Fn(&Task) -> Option<String>) -> Vec<NextStep> {
+    let command = |step: Step| NextStep { command: step.task.as_ref().and_then(&spell), step: step.text };
+    steps.into_iter().map(command).collect()
 }
 
 /// What to do where only one class is ever labelled.

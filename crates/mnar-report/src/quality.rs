@@ -210,7 +210,7 @@ impl OutOfFold {
             let difference = self.differences.iter().position(|d| is_gain(d, name));
             let change = difference.and_then(|at| Some((at, self.differences[at].corrected?)));
             Some(vec![
-                Cell::text(format!("{}: {}", words(name, None), meaning(name))),
+                Cell::Term { name: words(name, None), meaning: meaning(name) },
                 Cell::maybe(metric.naive, format!("{path}.naive")),
                 Cell::maybe(metric.corrected, format!("{path}.corrected")),
                 Cell::interval(metric.ci95, format!("{path}.ci95")),

@@ -198,20 +198,45 @@ pub struct Training {
     /// The biased model, trained on the labels as they are for comparison.
     #[serde(default)]
     pub baseline: Option<Model>,
-    /// How much boosted trees count in the debiased model beside the network, from 0 to 1; absent if there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trees_weight: Option<f64>,
+    /// Other classifiers that the debiased model is made of, and how much they count; what is left of 1 is the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Weighted>,
 }
+
+/// A part of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[non_exhaustive]
+pub struct Weighted {
+    /// The name of the classifier, such as "boosted trees".
+    pub classifier: String,
+    /// How much it counts, from 0 to 1.
+    pub weight: f64,
+}
+
+/// A weight below this is rounding.
+const WHOLE: f64 = 1e-9;
 
 impl Training {
     /// A debiased model and the mechanism that its weights ended with.
     pub fn new(phi: Phi, debiased: Model) -> Self {
-        Self { phi, debiased, baseline: None, trees_weight: None }
+        Self { phi, debiased, baseline: None, beside: Vec::new() }
     }
 
-    /// The same with boosted trees that count this much beside the network.
-    pub fn with_trees(self, weight: impl Into<Option<f64>>) -> Self {
-        Self { trees_weight: weight.into(), ..self }
+    /// The same with other classifiers that count this much beside the network.
+    pub fn with_beside<'a>(self, beside: impl IntoIterator<Item = (&'a str, f64)>) -> Self {
+        let weighted = |(classifier, weight): (&str, f64)| Weighted { classifier: classifier.to_owned(), weight };
+        Self { beside: beside.into_iter().map(weighted).collect(), ..self }
+    }
+
+    /// Whether the debiased model is this classifier and nothing else.
+    pub fn is_alone(&self, classifier: &str) -> bool {
+        matches!(self.beside.as_slice(), [only] if only.classifier == classifier && self.network_weight() < WHOLE)
+    }
+
+    /// How much the network counts.
+    fn network_weight(&self) -> f64 {
+        1.0 - self.beside.iter().map(|part| part.weight).sum::<f64>()
     }
 
     /// phi of the model by class, if it is another one than that of the findings.
@@ -226,13 +251,24 @@ impl Training {
         Some(format!("The model was trained with phi of its own: {}{more}.", shown.join(", ")))
     }
 
-    /// What the debiased model is made of, where trees are a part of it.
+    /// What the debiased model is made of, where it is not the network alone.
     pub(crate) fn parts(&self) -> Option<String> {
-        let percent = 100.0 * self.trees_weight?;
-        Some(match percent {
-            100.0 => "made of boosted trees".to_owned(),
-            _ => format!("{percent:.0}% boosted trees and {:.0}% network", 100.0 - percent),
-        })
+        let network = self.network_weight();
+        let mut parts: Vec<(&str, f64)> =
+            self.beside.iter().map(|part| (part.classifier.as_str(), part.weight)).collect();
+        if network >= WHOLE {
+            parts.push(("network", network));
+        }
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        match (self.beside.is_empty(), parts.as_slice()) {
+            (true, _) => None,
+            (_, [(only, _)]) => Some(format!("made of {only}")),
+            (_, parts) => {
+                let said: Vec<String> =
+                    parts.iter().map(|(name, weight)| format!("{:.0}% {name}", 100.0 * weight)).collect();
+                said.split_last().map(|(last, first)| format!("{} and {last}", first.join(", ")))
+            }
+        }
     }
 
     /// The same with a biased model for comparison.

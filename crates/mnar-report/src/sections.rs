@@ -6,7 +6,7 @@ use crate::labelling::{DOUBTFUL, odds_table, questions, shares_table};
 use crate::line::{percent, share_of};
 use crate::report::Report;
 use crate::table::{cut, p_value as p_text};
-use crate::words::{Level, Light, percent as level};
+use crate::words::{Level, Light, capitalised, percent as level};
 use maud::{Markup, html};
 use mnar::analysis::VerdictKind;
 
@@ -233,14 +233,14 @@ impl Report {
             @if let Some(of) = &self.findings.labelling {
                 h3 { "The questions behind this" }
                 p.quiet { "Answered at the " (level(of.level)) " level. A p-value says how often chance alone would look at least like this; a small one speaks against chance, a large one proves nothing." }
-                div.scroll.whole tabindex="0" role="region" aria-label="Questions" {
+                div.scroll tabindex="0" role="region" aria-label="Questions" {
                     table.words {
                         thead { tr { @for heading in ["question", "answer", "p-value", "from"] { th.number scope="col" { (heading) } } } }
                         tbody { @for question in questions(of) {
                             tr {
                                 th scope="row" { (ticked(&question.asked)) }
                                 td { (ticked(&question.answer)) }
-                                td.number { @match question.p_value { Some((p, path)) => (number(p, p_short(p), path)), None => "–" } }
+                                @match question.p_value { Some((p, path)) => td.number { (number(p, p_short(p), path)) }, None => td.none { "–" } }
                                 td { (question.by) }
                             }
                         } }
@@ -268,8 +268,17 @@ impl Report {
             @if checked.is_empty() { p { "Nothing was checked." } } @else { p { "A check that found no problem does not prove that there is none." } }
             (lights(&checked))
             div.pair {
-                @if let Some(verdict) = &self.findings.verdict {
-                    div { h3 { "What was checked" } ul { @for sentence in &verdict.checked { li { (ticked(sentence)) } } } }
+                @if self.findings.verdict.is_some() || !self.findings.warnings.is_empty() {
+                    div {
+                        @if let Some(verdict) = &self.findings.verdict {
+                            h3 { "What was checked" }
+                            ul { @for sentence in &verdict.checked { li { (ticked(sentence)) } } }
+                        }
+                        @if !self.findings.warnings.is_empty() {
+                            h3 { "Warnings" }
+                            ul.warnings { @for warning in &self.findings.warnings { li { (ticked(&capitalised(warning))) "." } } }
+                        }
+                    }
                 }
                 div {
                     @if !not.is_empty() { h3 { "What was not checked" } ul { @for sentence in not { li { (sentence) } } } }
@@ -278,10 +287,6 @@ impl Report {
                         ul { @for sentence in self.cannot_be_checked() { li { (ticked(&sentence)) } } }
                     }
                 }
-            }
-            @if !self.findings.warnings.is_empty() {
-                h3 { "Warnings" }
-                ul.warnings { @for warning in &self.findings.warnings { li { (ticked(warning)) } } }
             }
             (grid(figures))
         }
@@ -347,7 +352,7 @@ impl Report {
         };
         let mut heading = vec!["class".to_owned(), "now".to_owned()];
         heading.extend(more.samples.iter().map(|sample| format!("{} labels", sample.labels)));
-        heading.push("labels that halve it".to_owned());
+        heading.push("to halve it".to_owned());
         Some(Table { heading, lines: order.into_iter().map(line).collect() })
     }
 

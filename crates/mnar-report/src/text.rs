@@ -2,46 +2,42 @@
 
 use crate::labelling::{DOUBTFUL, groups_text};
 use crate::line::percent;
+use crate::next::NextStep;
 use crate::report::Report;
-use crate::table::{TextTable, number, printable, printable_lines};
+use crate::table::{TextTable, interval, number, printable, printable_lines};
 use crate::words::Level;
 use mnar::analysis::IntervalKind;
 
-/// Classes of the table; the page and the JSON have all.
+/// Classes and steps of a text that goes with a page, which has them all.
 const CLASSES: usize = 12;
+const STEPS: usize = 2;
 
 impl Report {
-    /// How common each class is, what decided who got labelled, how good the model is, what was checked, and what to do next. Tables
-    /// fit 80 columns.
+    /// How common each class is, what decided who got labelled, how good the model is, what was checked, and what to do next: the
+    /// answers of the page in some ten lines. Tables fit 80 columns.
     pub fn to_text(&self) -> String {
-        let mut out = format!("{}.\n", printable(&self.headline().text()));
-        for light in self.failed() {
-            out.push_str(&format!("  {}: {}\n", light.about, printable(&light.sentence)));
-        }
-        out.push_str(&format!("\n{}", self.classes_text()));
-        out.push_str(&groups_text(&self.findings));
-        if !self.nothing_missing() {
-            out.push_str(&self.answers());
-        }
+        let mut out = self.answers(true);
         for warning in &self.findings.warnings {
             out.push_str(&format!("\nwarning: {warning}\n"));
         }
         printable_lines(&out)
     }
 
-    /// Everything but the shares.
-    fn answers(&self) -> String {
-        let mut out = String::new();
+    /// The answers in the order of the page. Without a page, every class and every step is shown.
+    pub(crate) fn answers(&self, page: bool) -> String {
+        let mut out = format!("{}.\n", printable(&self.headline().text()));
+        for light in self.failed() {
+            out.push_str(&format!("  {}: {}\n", light.about, printable(&light.sentence)));
+        }
+        out.push_str(&format!("\n{}", self.classes_text(if page { CLASSES } else { usize::MAX })));
+        out.push_str(&groups_text(&self.findings));
+        if self.nothing_missing() {
+            return out;
+        }
         out.push_str(&format!("\nWho got labelled?  {}\n", printable(&self.verdict())));
         out.push_str(&asked("How good?", &self.quality_lines().iter().map(|line| line.text()).collect::<Vec<_>>()));
         out.push_str(&asked("What was checked?", &self.checked_lines()));
-        out.push_str("What next?\n");
-        for (i, next) in self.what_next().into_iter().enumerate() {
-            out.push_str(&format!("  {}. {}\n", i + 1, printable(&next.step)));
-            if let Some(command) = next.command {
-                out.push_str(&format!("     {}\n", printable(&command)));
-            }
-        }
+        out.push_str(&steps_text(&self.what_next(), if page { STEPS } else { usize::MAX }));
         let narrowing: Vec<String> = self.narrowing_line().iter().map(|line| line.text()).collect();
         out.push_str(&asked("What to label?", &narrowing));
         out
@@ -68,36 +64,38 @@ impl Report {
         lines
     }
 
-    /// The classes: those whose share is furthest from what the labels suggest, where there are many.
-    fn classes_text(&self) -> String {
+    /// The classes, at most so many: those whose share is furthest from what the labels suggest.
+    fn classes_text(&self, most: usize) -> String {
         let found = &self.findings;
-        let mut heading = vec!["class", "labels", "of the labels", "of all rows"];
+        let mut heading = vec!["class", "of all rows"];
         let intervals = found.prevalence_ci95.is_some() && found.interval.kind != IntervalKind::None;
         heading.extend(intervals.then_some("95% interval"));
-        heading.extend(self.truth.as_ref().map(|_| "truly"));
+        heading.push("of the labels");
+        heading.extend(self.truth.as_ref().map(|_| "true share"));
         heading.push("phi");
+        // Beside the truth there is no room for it, and the page has it.
+        let phi_intervals = found.phi_ci95.as_ref().filter(|_| intervals && self.truth.is_none());
+        heading.extend(phi_intervals.map(|_| "95% interval"));
         let mut table = TextTable::new(&heading);
         let mut order = self.by_gap();
-        let more = order.len().saturating_sub(CLASSES);
-        order.truncate(CLASSES);
+        let more = order.len().saturating_sub(most);
+        order.truncate(most);
         order.sort_unstable();
         for k in order {
-            let mut row = vec![
-                self.classes()[k].clone(),
-                found.about.labelled_per_class[k].to_string(),
-                percent(self.label_share(k)),
-                percent(found.prevalence[k]),
-            ];
             let ends = |(low, high): (f64, f64)| format!("{} to {}", percent(low), percent(high));
+            let mut row = vec![self.classes()[k].clone(), percent(found.prevalence[k])];
             row.extend(intervals.then(|| self.share_interval(k).map_or("-".to_owned(), ends)));
+            row.push(format!("{} ({})", percent(self.label_share(k)), found.about.labelled_per_class[k]));
             row.extend(self.truth.as_ref().map(|truth| percent(truth.prevalence[k])));
             row.push(number(found.phi[k]));
+            row.extend(phi_intervals.map(|all| interval(all[k])));
             table.row(row);
         }
         let doubt = if self.doubtful() { format!("  {DOUBTFUL}\n") } else { String::new() };
         let left_out =
             if more > 0 { format!("  and {more} more classes; the page has them all\n") } else { String::new() };
-        let phi = if self.nothing_missing() { "" } else { "  (phi: the share of the class that has a label)\n" };
+        let phi =
+            if self.nothing_missing() { "" } else { "  (phi: the probability that a row of the class has a label)\n" };
         format!("{doubt}{}{left_out}{phi}", table.render())
     }
 }
@@ -105,6 +103,22 @@ impl Report {
 /// A question and its answers; nothing without an answer.
 fn asked(question: &str, answers: &[String]) -> String {
     if answers.is_empty() { String::new() } else { format!("{question}  {}\n", printable(&answers.join(" "))) }
+}
+
+/// What to do next, with its commands; at most so many steps.
+pub(crate) fn steps_text(steps: &[NextStep], most: usize) -> String {
+    const QUESTION: &str = "What next?";
+    let mut out = String::new();
+    for (i, next) in steps.iter().take(most).enumerate() {
+        let question = if i == 0 { QUESTION } else { "" };
+        let more = if i + 1 == most && steps.len() > most { " (more on the page)" } else { "" };
+        let (number, step) = (i + 1, printable(&next.step));
+        out.push_str(&format!("{question:width$}  {number}. {step}{more}\n", width = QUESTION.len()));
+        if let Some(command) = &next.command {
+            out.push_str(&format!("{:width$}     {}\n", "", printable(command), width = QUESTION.len()));
+        }
+    }
+    out
 }
 
 /// The sentence with its first letter in lower case.

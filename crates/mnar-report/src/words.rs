@@ -1,6 +1,6 @@
 //! The meaning of the numbers in plain words.
 
-use crate::labelling::{found_by, quoted};
+use crate::labelling::{columns, found_by, quoted};
 use crate::report::Report;
 use crate::table::p_value;
 use mnar::Phi;
@@ -137,7 +137,11 @@ impl Report {
         match &self.test {
             Some(test) => verdict(test, self.classes(), Some(&self.findings.phi)),
             None if self.nothing_missing() => "No label is missing, so there is nothing to test.".to_owned(),
-            None => "It was not tested whether these labels are informative.".to_owned(),
+            None => {
+                let contrast = contrast(self.classes(), &self.findings.phi);
+                let estimated = contrast.map_or_else(String::new, |contrast| format!(" By this estimate, {contrast}."));
+                format!("It was not tested whether these labels are informative.{estimated}")
+            }
         }
     }
 
@@ -262,26 +266,21 @@ fn other_influences(of: &Labelling) -> Light {
                 p_value(check.p_value)
             ),
         ),
-        Some(check) => {
-            let looked_at = check.columns.len() + 1;
-            match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
-                found if found.is_empty() => (
-                    Level::Good,
-                    format!(
-                        "{beyond}, nothing shows at the {} level among {looked_at} things that were looked at (smallest corrected {}).",
-                        percent(of.level),
-                        p_value(check.p_value)
-                    ),
+        Some(check) => match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
+            found if found.is_empty() => (
+                Level::Good,
+                format!(
+                    "{beyond}, nothing was found at the {} level, in {} or in how sure the classifier is (smallest corrected {}).",
+                    percent(of.level),
+                    columns(check.columns.len()),
+                    p_value(check.p_value)
                 ),
-                found => (
-                    Level::Bad,
-                    format!(
-                        "{beyond}, labelling also goes with {found} (smallest corrected {}).",
-                        p_value(check.p_value)
-                    ),
-                ),
-            }
-        }
+            ),
+            found => (
+                Level::Bad,
+                format!("{beyond}, labelling also goes with {found} (smallest corrected {}).", p_value(check.p_value)),
+            ),
+        },
     };
     let meaning = match of.given.is_empty() {
         true => "The estimate assumes that the class alone decides who gets labelled.",

@@ -268,7 +268,7 @@ fn every_kind_of_verdict_has_its_text() {
         let name = kind_name(kind);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/text/{name}.txt"));
         let report = judged(kind, None);
-        let text = estimate_text(&report.findings, &EstimateSettings::default());
+        let text = estimate_text(&report.findings, &EstimateSettings::default(), |_| None);
         if std::env::var_os("MNAR_BLESS").is_some() {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, &text).unwrap();
@@ -280,8 +280,21 @@ fn every_kind_of_verdict_has_its_text() {
         for line in lines {
             assert!(line.chars().count() <= 80, "{line}");
         }
-        assert!(text.starts_with(&verdict.headline), "{name}");
-        assert!(text.trim_end().ends_with(&verdict.cannot_know), "{name}");
+        // The same answers in the same order.
+        let order = ["\n  class ", "\nWho got labelled?  ", "\nWhat was checked?  ", "\nWhat next?  1. "];
+        for text in [&text, &tables] {
+            let places: Vec<usize> = order.iter().map(|question| text.find(question).unwrap()).collect();
+            assert!(places.is_sorted(), "{name}: {text}");
+            assert_eq!(text.lines().next(), tables.lines().next(), "{name}");
+        }
+        // Besides the table and its heading, and warnings, these are ten lines.
+        let answers = tables.lines().filter(|line| !line.is_empty() && !line.starts_with("warning: ")).count();
+        assert!(answers - (report.findings.about.classes.len() + 1) <= 10, "{name}: {tables}");
+        let answer =
+            |text: &str, question: &str| text.split(question).nth(1).unwrap().lines().next().unwrap().to_owned();
+        for question in ["Who got labelled?", "What was checked?", "What next?"] {
+            assert_eq!(answer(&text, question), answer(&tables, question), "{name}");
+        }
         for text in [text, report.to_text()] {
             assert!(text.contains(&verdict.headline) && text.contains(&verdict.cannot_know), "{name}");
             let doubted = text.contains("The numbers below assume a mechanism");
@@ -350,7 +363,7 @@ fn names_of_columns_do_no_harm() {
         let report = judged(kind, Some(hostile_columns()));
         let page = report.to_html().unwrap();
         assert!(!page.contains("<img src=x"), "an image came through");
-        let texts = [report.to_text(), estimate_text(&report.findings, &EstimateSettings::default())];
+        let texts = [report.to_text(), estimate_text(&report.findings, &EstimateSettings::default(), |_| None)];
         let svgs = report.figures().into_iter().map(|figure| figure.svg().unwrap());
         for text in texts.into_iter().chain(svgs) {
             assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
@@ -382,32 +395,42 @@ fn estimates_and_tests_are_put_into_words() {
     let evidence = Evidence::predictions(&posteriors, &labels);
     let settings = EstimateSettings { width: Some(0.1), sensitivity: vec![0.5, 1.0, 2.0], ..Default::default() };
     let mut found = settings.run(&evidence, &()).unwrap();
-    let text = estimate_text(&found, &settings);
-    assert!(text.starts_with(&found.verdict.unwrap().headline), "{text}");
-    // Known mechanisms and earlier versions have no verdict.
+    let text = estimate_text(&found, &settings, |_| Some("do this".to_owned()));
+    let verdict = &found.verdict.as_ref().unwrap().headline;
+    assert!(text.contains(&format!("\nWho got labelled?  {verdict}\n")), "{text}");
+    assert!(text.contains("\n               do this\n"), "{text}");
+    // Known mechanisms and streamed estimates have no verdict.
     (found.verdict, found.labelling) = (None, None);
-    let text = estimate_text(&found, &settings);
-    assert!(text.starts_with("Class `malignant` is about"), "{text}");
-    let heading = text.lines().nth(2).unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+    let text = estimate_text(&found, &settings, |_| None);
+    assert!(
+        text.contains("It was not tested whether these labels are informative. By this estimate, class `malignant`"),
+        "{text}"
+    );
+    let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  class ")).take(3).collect();
+    let heading = table[0].split("  ").map(str::trim).filter(|cell| !cell.is_empty());
     assert_eq!(
         heading.collect::<Vec<_>>(),
-        ["class", "labels", "phi", "95% interval", "label share", "share", "95% interval"]
+        ["class", "of all rows", "95% interval", "of the labels", "phi", "95% interval"]
     );
-    assert!(text.contains("  malignant     100") && text.contains("of width 0.1"), "{text}");
-    assert!(text.lines().skip(2).take(3).all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        table[2].contains("malignant") && table[2].contains("83.3% (100)") && text.contains("of width 0.1"),
+        "{text}"
+    );
+    assert!(table.iter().all(|line| line.chars().count() <= 80), "{text}");
 
     let settings = TestSettings { power: Some(0.8), ..Default::default() };
     let mut found = settings.run(&evidence, &()).unwrap();
-    let text = test_text(&found, &settings, false);
+    let text = test_text(&found, &settings, false, |_| Some("do that".to_owned()));
     let verdict = found.verdict.take().unwrap();
-    assert!(text.starts_with(&verdict.headline) && text.trim_end().ends_with(&verdict.cannot_know), "{text}");
+    assert!(text.starts_with(&verdict.headline) && text.contains(&verdict.cannot_know), "{text}");
+    assert!(text.contains("\nWhat was checked?\n") && text.contains("\n               do that\n"), "{text}");
     assert!(text.contains("has not seen them") && text.contains("80% would need about"), "{text}");
     assert!(!text.contains("--"), "{text}");
     found.labelling = judged(VerdictKind::ByColumns, None).findings.labelling;
-    let text = test_text(&found, &settings, false);
+    let text = test_text(&found, &settings, false, |_| None);
     assert!(text.starts_with("These labels are informative (p = 0.0001)"), "{text}");
     assert!(text.contains("Labelling rate by column") && text.contains("odds ratio"), "{text}");
-    assert!(!test_text(&found, &settings, true).contains("has not seen them"));
+    assert!(!test_text(&found, &settings, true, |_| None).contains("has not seen them"));
 }
 
 /// The evaluation of the cross-fitted classifier says whose numbers they are, in text and on the page.
@@ -458,7 +481,7 @@ fn the_page_has_the_order_of_the_reader() {
     let asked = ["of all rows", "Who got labelled?", "How good?", "What was checked?", "What next?", "What to label?"];
     order(&report.to_text(), &asked);
     // A methods paragraph with the numbers of this run, and what to cite.
-    assert!(page.contains("Estimated class shares (95% interval)") && page.contains("Saerens"));
+    assert!(page.contains("Estimated class shares (95% interval; share of the labels)") && page.contains("Saerens"));
     // Commands that can be pasted.
     let page = judged(VerdictKind::Unclear, None).to_html().unwrap();
     assert!(

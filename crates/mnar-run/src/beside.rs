@@ -1,11 +1,13 @@
-//! Boosted trees beside the network of a table. Some tables are for networks and some for trees; how much each counts is
-//! decided on the labelled rows that the network was not trained on.
+//! Other models of a table beside the network: softmax regression, boosted trees and randomised trees. Some tables are for
+//! networks, some for trees and some for straight lines, and with few labels a mixture is better than any of them. How much each
+//! counts is decided by its loss on labelled rows that it has not seen.
 
-use crate::classifiers::EncodedTable;
+use crate::classifiers::{EncodedTable, SavedClassifier};
 use crate::error::RunError;
-use mnar::classify::{BoostedTrees, Fitted as _, FittedTrees, Training};
+use mnar::calibrate::{Bcts, Calibration};
+use mnar::classify::{BoostedTrees, RandomisedTrees, SoftmaxRegression};
 use mnar::progress::Progress;
-use mnar::{Class, Labels, PosteriorKind, Posteriors};
+use mnar::{Labels, PosteriorKind, Posteriors, Sample};
 use mnar_data::{AtomicFile, TableEncoder};
 use mnar_train::{Encoding, Examples, ModelDescription, Propensity};
 use ndarray::{Array2, ArrayView1};
@@ -13,93 +15,195 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The file in the folder of a model.
-const FILE: &str = "trees.json";
+const FILE: &str = "beside.json";
 
-/// The weights of the trees that are tried. The log of the model's probabilities is that of the network and of the trees, mixed
-/// in these parts. The network alone is not among them: its best epoch and its temperature were chosen on the same held-out
-/// rows, which flatters it. On a mask of the spam table it won there with weight 0, and had twice the log-loss of the trees on
-/// new rows.
+/// The weights of the other models against the network that are tried. The log of the model's probabilities is that of the network
+/// and of the others, mixed in these parts. The network alone is not among them: its best epoch and its temperature were chosen on
+/// the same held-out rows, which flatters it. On a mask of the spam table it won there with weight 0, and had twice the log-loss of
+/// the trees on new rows.
 const WEIGHTS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+
+/// The shares of the other models among each other are means of multiples of 1/8.
+const STEPS: usize = 8;
 
 /// Probabilities below this count as this.
 const FLOOR: f64 = 1e-9;
 
-/// Trees, and how much they count beside the network.
+/// Models, and how much they count beside the network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TreesBeside {
-    /// From 0, the network alone, to 1, the trees alone.
+pub(crate) struct Beside {
+    /// From 0, the network alone, to 1, the others alone.
     weight: f64,
-    trees: FittedTrees,
+    parts: Vec<Part>,
 }
 
-/// Trees before they are trained on all labelled rows: their settings, and what they say of rows that they have not seen.
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    /// How much it counts among the others; together they are 1.
+    share: f64,
+    calibration: Bcts,
+    classifier: SavedClassifier,
+}
+
+/// A classifier with its settings.
+#[derive(Clone, Debug)]
+pub(crate) enum Settings {
+    Softmax(SoftmaxRegression),
+    Trees(BoostedTrees),
+    Randomised(RandomisedTrees),
+}
+
+/// A model before it is trained on all labelled rows: its settings, and what it says of rows that it has not seen.
 pub(crate) struct Candidate {
-    pub(crate) settings: BoostedTrees,
-    /// p(y | x, labelled), out-of-fold.
-    pub(crate) out_of_fold: Posteriors,
+    settings: Settings,
+    calibration: Bcts,
+    /// p(y | x, labelled), out-of-fold and calibrated.
+    out_of_fold: Posteriors,
 }
 
 impl Candidate {
-    /// Trains the trees on all labelled rows; `None` if they do not count.
-    pub(crate) fn train(
-        &self,
-        table: &Table<'_>,
-        labels: &Labels,
-        weight: f64,
-        seed: u64,
-        progress: &dyn Progress,
-    ) -> Result<Option<TreesBeside>, RunError> {
-        if weight == 0.0 {
-            return Ok(None);
-        }
-        let (rows, classes): (Vec<usize>, Vec<Class>) = labels.labelled().unzip();
-        let training = Training { rows: &rows, classes: &classes, n_classes: labels.n_classes(), weights: None };
-        let trees = self.settings.train(&table.columns(), &training, seed, progress)?;
-        Ok(Some(TreesBeside { weight, trees }))
+    /// From p(y | x, labelled) out-of-fold. Only a temperature is fitted: probabilities that are too sure or not sure enough would
+    /// spoil the mixture, and with few labels a bias per class would learn noise.
+    pub(crate) fn new(settings: Settings, out_of_fold: &Posteriors, labels: &Labels) -> Result<Self, mnar::Error> {
+        let temperature_alone = Calibration { full_matrix_classes: 0, ..Default::default() };
+        let calibration = temperature_alone.fit(&Sample::new(out_of_fold, labels)?)?;
+        let out_of_fold = calibration.apply(out_of_fold)?;
+        Ok(Self { settings, calibration, out_of_fold })
+    }
+}
+
+/// All models beside the network.
+pub(crate) struct Candidates(pub(crate) Vec<Candidate>);
+
+impl Candidates {
+    /// How much each counts: the mean over a grid of shares, in which every point counts exp(−its summed loss) on rows that the
+    /// models have not seen, where row i weighs 1/phi, 1 on average. The point with the lowest loss alone would be too sure: with
+    /// 150 labels it jumps from mask to mask.
+    pub(crate) fn shares(&self, labels: &Labels, phi: &Propensity<'_>) -> Vec<f64> {
+        let rows: Vec<(usize, usize)> = labels.labelled().map(|(row, class)| (row, class.index())).collect();
+        let weights: Vec<f64> = rows.iter().map(|&(row, class)| 1.0 / phi.of(row)[class]).collect();
+        let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+        let grid = grid(self.0.len(), STEPS);
+        let losses: Vec<f64> = grid
+            .iter()
+            .map(|shares| {
+                let of_row = |(&(row, class), weight): (&(usize, usize), &f64)| {
+                    weight / mean * loss(&self.population(shares, row, phi), class)
+                };
+                rows.iter().zip(&weights).map(of_row).sum()
+            })
+            .collect();
+        let counts = plausible(&losses);
+        let share = |part: usize| grid.iter().zip(&counts).map(|(shares, count)| shares[part] * count).sum();
+        (0..self.0.len()).map(share).collect()
     }
 
-    /// log p(y|x) of held-out rows with this weight of the trees, up to a constant per row.
+    /// The share 1 for boosted trees.
+    pub(crate) fn trees_alone(&self) -> Vec<f64> {
+        let is_trees = |candidate: &Candidate| matches!(candidate.settings, Settings::Trees(_));
+        self.0.iter().map(|candidate| f64::from(u8::from(is_trees(candidate)))).collect()
+    }
+
+    /// log p(y|x) of a row, mixed with these shares, up to a constant.
+    fn population(&self, shares: &[f64], row: usize, phi: &Propensity<'_>) -> Vec<f64> {
+        let parts = self.0.iter().zip(shares).filter(|(_, share)| **share > 0.0);
+        mixed(parts.map(|(candidate, share)| (candidate.out_of_fold.of_population(row, phi.of(row)), *share)))
+    }
+
+    /// log p(y|x) of held-out rows with this weight against the network, up to a constant per row.
     pub(crate) fn mixed(
         &self,
+        shares: &[f64],
         phi: &Propensity<'_>,
         held_out: &[usize],
         network: &Array2<f64>,
         weight: f64,
     ) -> Array2<f64> {
-        let mut mixed = network.clone();
-        for (mut to, &row) in mixed.rows_mut().into_iter().zip(held_out) {
-            let trees = self.out_of_fold.of_population(row, phi.of(row));
-            let logits = mix(to.iter().copied(), &trees, weight);
-            to.iter_mut().zip(logits).for_each(|(to, logit)| *to = logit);
+        let mut all = network.clone();
+        for (mut to, &row) in all.rows_mut().into_iter().zip(held_out) {
+            let others = self.population(shares, row, phi);
+            to.iter_mut().zip(others).for_each(|(to, other)| *to = (1.0 - weight) * *to + weight * other);
         }
-        mixed
+        all
     }
 
-    /// The weight of the trees with the lowest 1/phi-weighted log-loss, on rows that neither they nor the network have seen.
-    /// `network` has log p(y|x) of these rows, up to a constant per row.
+    /// The weight against the network, in the same way, from rows that neither side has seen. `network` has log p(y|x) of these rows,
+    /// up to a constant per row.
     pub(crate) fn weight(
         &self,
+        shares: &[f64],
         labels: &Labels,
         phi: &Propensity<'_>,
         held_out: &[usize],
         network: &Array2<f64>,
     ) -> f64 {
-        let loss = |weight: f64| -> f64 {
-            let mixed = self.mixed(phi, held_out, network, weight);
-            let of_row = |(logits, &row): (ArrayView1<'_, f64>, &usize)| {
-                let class = labels.get(row)?.index();
-                Some((log_sum(&logits) - logits[class]) / phi.of(row)[class])
-            };
-            mixed.rows().into_iter().zip(held_out).filter_map(of_row).sum()
+        let normal = |logits: ArrayView1<'_, f64>| {
+            let total = log_sum(logits.iter().copied());
+            logits.iter().map(|logit| logit - total).collect::<Vec<f64>>()
         };
-        let losses = WEIGHTS.map(loss);
-        let best = (0..WEIGHTS.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]));
-        best.filter(|_| !held_out.is_empty()).map_or(0.5, |best| WEIGHTS[best])
+        let classes: Vec<(usize, usize)> =
+            held_out.iter().filter_map(|&row| Some((row, labels.get(row)?.index()))).collect();
+        let weights: Vec<f64> = classes.iter().map(|&(row, class)| 1.0 / phi.of(row)[class]).collect();
+        let total = |weight: f64| -> f64 {
+            let mixed = self.mixed(shares, phi, held_out, network, weight);
+            let of_row = |((logits, (_, class)), weight): ((ArrayView1<'_, f64>, &(usize, usize)), &f64)| {
+                weight * loss(&normal(logits), *class)
+            };
+            mixed.rows().into_iter().zip(&classes).zip(&weights).map(of_row).sum()
+        };
+        let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+        let losses = WEIGHTS.map(|weight| if weights.is_empty() { 0.0 } else { total(weight) / mean });
+        WEIGHTS.iter().zip(plausible(&losses)).map(|(weight, count)| weight * count).sum()
+    }
+
+    /// Trains the models that count on all labelled rows.
+    pub(crate) fn train(
+        self,
+        table: &Table<'_>,
+        labels: &Labels,
+        shares: &[f64],
+        weight: f64,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Beside, RunError> {
+        let kept: Vec<(Candidate, f64)> =
+            self.0.into_iter().zip(shares.iter().copied()).filter(|(_, share)| *share > LEAST).collect();
+        let total: f64 = kept.iter().map(|(_, share)| share).sum();
+        let trained = kept.into_iter().map(|(candidate, share)| {
+            let classifier = SavedClassifier::train(&candidate.settings, table.encoded(), labels, seed, progress)?;
+            Ok(Part { share: share / total, calibration: candidate.calibration, classifier })
+        });
+        Ok(Beside { weight, parts: trained.collect::<Result<_, RunError>>()? })
     }
 }
 
-/// A table as the trees see it.
+/// A model that counts less is left out.
+const LEAST: f64 = 0.02;
+
+/// All lists of so many multiples of 1/steps that sum to 1.
+fn grid(parts: usize, steps: usize) -> Vec<Vec<f64>> {
+    fn extend(left: usize, parts: usize, steps: usize, so_far: &mut Vec<f64>, out: &mut Vec<Vec<f64>>) {
+        if parts == 1 {
+            out.push(so_far.iter().copied().chain([left as f64 / steps as f64]).collect());
+            return;
+        }
+        for here in 0..=left {
+            so_far.push(here as f64 / steps as f64);
+            extend(left - here, parts - 1, steps, so_far, out);
+            so_far.pop();
+        }
+    }
+    let mut out = Vec::new();
+    if parts > 0 {
+        extend(steps, parts, steps, &mut Vec::new(), &mut out);
+    }
+    out
+}
+
+/// A table as these models see it.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     encoder: &'a TableEncoder,
@@ -119,25 +223,21 @@ impl<'a> Table<'a> {
     pub(crate) fn encoded(&self) -> EncodedTable<'a> {
         EncodedTable { encoder: self.encoder, x: self.x.view() }
     }
-
-    fn columns(&self) -> Array2<f64> {
-        self.encoder.columns_of(self.x.view())
-    }
 }
 
-impl TreesBeside {
-    /// How much the trees count, from 0 to 1.
-    pub(crate) fn weight(&self) -> f64 {
-        self.weight
+impl Beside {
+    /// The parts of the whole model besides the network, by name, with how much they count.
+    pub(crate) fn weights(&self) -> Vec<(&'static str, f64)> {
+        self.parts.iter().map(|part| (part.classifier.name(), self.weight * part.share)).collect()
     }
 
-    /// Writes the trees into the folder of a model.
+    /// Writes the models into the folder of the network.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), RunError> {
         let text = serde_json::to_string(self).map_err(|error| broken(folder, error))?;
         Ok(AtomicFile::write_text(&folder.join(FILE), &(text + "\n"))?)
     }
 
-    /// Reads them back, if the model has some. They must be of the same classes and columns as the network.
+    /// Reads them back, if there are some. They must be of the same classes and columns as the network.
     pub(crate) fn load(folder: &Path, model: &ModelDescription) -> Result<Option<Self>, RunError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -145,36 +245,50 @@ impl TreesBeside {
         }
         let text = std::fs::read_to_string(&path).map_err(|error| broken(folder, error))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| broken(folder, error))?;
-        let columns = match &model.encoding {
-            Encoding::Table(encoder) => encoder.columns().len(),
-            Encoding::Images { .. } => return Err(broken(folder, "the model is of images, which have no trees")),
+        let Encoding::Table(encoder) = &model.encoding else {
+            return Err(broken(folder, "the model is of images, which have nothing beside the network"));
         };
-        if !(0.0..=1.0).contains(&read.weight) {
-            return Err(broken(folder, "its weight is not between 0 and 1"));
-        }
-        if (read.trees.n_classes(), read.trees.n_columns()) != (model.classes.len(), columns) {
-            return Err(broken(folder, "it has other classes or columns than the network"));
-        }
+        read.check(encoder, model.classes.len()).map_err(|why| broken(folder, why))?;
         Ok(Some(read))
     }
 
-    /// p(y | x) of the network and the trees together. `network` has that of the network.
+    fn check(&self, encoder: &TableEncoder, classes: usize) -> Result<(), &'static str> {
+        let shares: f64 = self.parts.iter().map(|part| part.share).sum();
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        if !is_share(self.weight) || !self.parts.iter().all(|part| is_share(part.share)) || (shares - 1.0).abs() > 1e-6
+        {
+            return Err("its weights are not between 0 and 1, or are not 1 together");
+        }
+        for part in &self.parts {
+            part.classifier.check(encoder, classes)?;
+            let Bcts { inverse_temperature, biases, .. } = &part.calibration;
+            let sound = (0.0..1e6).contains(inverse_temperature) && biases.iter().all(|bias| bias.abs() < 1e6);
+            if biases.len() != classes || !sound {
+                return Err("a calibration makes no sense");
+            }
+        }
+        Ok(())
+    }
+
+    /// p(y | x) of the network and the others together. `network` has that of the network.
     pub(crate) fn population(
         &self,
         network: &Posteriors,
         table: &Table<'_>,
         phi: &Propensity<'_>,
     ) -> Result<Posteriors, RunError> {
-        let rows: Vec<usize> = (0..network.len()).collect();
-        let trees = self.trees.predict_proba(&table.columns(), &rows)?;
-        let trees = Posteriors::new(trees, PosteriorKind::Labelled)?;
-        let mut mixed = Array2::zeros((network.len(), network.n_classes()));
-        for (row, mut to) in mixed.rows_mut().into_iter().enumerate() {
-            let network = network.row(row).into_iter().map(|p| p.max(FLOOR).ln());
-            let logits = mix(network, &trees.of_population(row, phi.of(row)), self.weight);
-            to.iter_mut().zip(logits).for_each(|(to, logit)| *to = logit);
+        let said = self.parts.iter().map(|part| {
+            let p = Posteriors::new(part.classifier.predict_proba(table.encoded())?, PosteriorKind::Labelled)?;
+            Ok((part.calibration.apply(&p)?, self.weight * part.share))
+        });
+        let said = said.collect::<Result<Vec<_>, mnar::Error>>()?;
+        let mut all = Array2::zeros((network.len(), network.n_classes()));
+        for (row, mut to) in all.rows_mut().into_iter().enumerate() {
+            let others = said.iter().map(|(p, weight)| (p.of_population(row, phi.of(row)), *weight));
+            let network = (1.0 - self.weight > 0.0).then(|| (network.row(row).to_vec(), 1.0 - self.weight));
+            to.iter_mut().zip(mixed(others.chain(network))).for_each(|(to, logit)| *to = logit);
         }
-        Ok(Posteriors::from_logits(mixed.view(), PosteriorKind::Population)?)
+        Ok(Posteriors::from_logits(all.view(), PosteriorKind::Population)?)
     }
 }
 
@@ -182,30 +296,64 @@ fn broken(folder: &Path, why: impl ToString) -> RunError {
     RunError::BrokenModel { path: folder.join(FILE), why: why.to_string() }
 }
 
-/// The log of the geometric mean of two predictions with these parts, up to a constant.
-fn mix(network: impl Iterator<Item = f64>, trees: &[f64], weight: f64) -> Vec<f64> {
-    network.zip(trees).map(|(logit, p)| (1.0 - weight) * logit + weight * p.max(FLOOR).ln()).collect()
+/// The log of the geometric mean of predictions with these parts, normalised.
+fn mixed(parts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
+    let mut logits = Vec::new();
+    for (p, part) in parts {
+        logits.resize(p.len(), 0.0);
+        logits.iter_mut().zip(p).for_each(|(to, p)| *to += part * p.max(FLOOR).ln());
+    }
+    let total = log_sum(logits.iter().copied());
+    logits.iter_mut().for_each(|logit| *logit -= total);
+    logits
 }
 
-fn log_sum(logits: &ArrayView1<'_, f64>) -> f64 {
-    let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    top + logits.iter().map(|logit| (logit - top).exp()).sum::<f64>().ln()
+/// How much every candidate counts, by its summed loss: exp(−loss), 1 in all.
+fn plausible(losses: &[f64]) -> Vec<f64> {
+    let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
+    let counts: Vec<f64> = losses.iter().map(|loss| (least - loss).exp()).collect();
+    let total: f64 = counts.iter().sum();
+    counts.into_iter().map(|count| count / total).collect()
+}
+
+fn loss(log_p: &[f64], class: usize) -> f64 {
+    -log_p[class]
+}
+
+fn log_sum(logits: impl Iterator<Item = f64> + Clone) -> f64 {
+    let top = logits.clone().fold(f64::NEG_INFINITY, f64::max);
+    top + logits.map(|logit| (logit - top).exp()).sum::<f64>().ln()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::Array1;
 
     #[test]
     fn parts_lie_between_the_two() {
         let first = |weight: f64| {
-            let network = [0.8f64.ln() + 3.0, 0.2f64.ln() + 3.0].into_iter();
-            let logits = Array1::from(mix(network, &[0.2, 0.8], weight));
-            (logits[0] - log_sum(&logits.view())).exp()
+            let parts = [(vec![0.8, 0.2], 1.0 - weight), (vec![0.2, 0.8], weight)];
+            mixed(parts.into_iter())[0].exp()
         };
         assert!((first(0.0) - 0.8).abs() < 1e-12);
         assert!((first(1.0) - 0.2).abs() < 1e-12);
         assert!((first(0.5) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn clear_losses_decide_and_others_are_averaged() {
+        assert_eq!(plausible(&[3.0, 3.0]), [0.5, 0.5]);
+        assert!(plausible(&[900.0, 850.0])[1] > 0.999);
+        assert!((plausible(&[1.0, 0.0])[0] - 1.0 / (1.0 + 1f64.exp())).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_grid_of_shares() {
+        assert_eq!(grid(1, 8), [[1.0]]);
+        assert_eq!(grid(2, 2), [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]);
+        let three = grid(3, 8);
+        assert_eq!(three.len(), 45);
+        assert!(three.iter().all(|shares| shares.iter().sum::<f64>() == 1.0));
+        assert!(grid(0, 8).is_empty());
     }
 }

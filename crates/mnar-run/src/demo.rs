@@ -107,7 +107,7 @@ pub fn demo(sample: DemoSample, seed: u64, origin: Origin, progress: &dyn Progre
         permutations: test.result.draws,
     };
     let origin = Origin { title: format!("the {} sample", sample.name()), ..origin };
-    let more = more_labels(findings.calibrated.as_ref().unwrap_or(&evidence.posteriors), &findings);
+    let more = more_labels(findings.calibrated.as_deref().unwrap_or(&evidence.posteriors), &findings);
     let training = Training::new(findings.phi.clone(), debiased).with_baseline(baseline);
     let report = Report::new(origin.provenance(&settings, "cpu".to_owned(), start)?, findings)
         .with_test(test)

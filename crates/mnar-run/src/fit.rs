@@ -1,8 +1,8 @@
 //! From a partly labelled data set to a run folder: cross-fit, estimate, test, train the debiased model and the biased
 //! baseline, write.
 
-use crate::beside::{Candidate, Table, TreesBeside};
-use crate::classifiers::{EncodedTable, TableClassifier, TableModels};
+use crate::beside::{Beside, Candidates, Table};
+use crate::classifiers::{EncodedTable, TableModels};
 use crate::error::RunError;
 use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};
@@ -13,10 +13,11 @@ use crate::positive::PositiveData;
 use crate::predictions::{Predictions, check_row_names};
 use crate::quality::out_of_fold;
 use crate::recorder::Recorder;
+use crate::refits::KeptRefits;
 use crate::report::{Origin, more_labels, uncertain_rows};
 use crate::sets::SavedSets;
 use mnar::analysis::{Audit, CONFIDENCE, Evidence, Features, Findings, Given, TestDecision};
-use mnar::classify::{BoostedTrees, SoftmaxRegression};
+use mnar::classify::SoftmaxRegression;
 use mnar::covariates::TermEncoder;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::interval::wilson;
@@ -133,8 +134,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         device,
         formulas: request.formulas,
     };
-    let Analysed { findings, test, trees, sets, evaluation } = run.analyse(&recorder)?;
-    let debiased = run.debiased(&findings, trees, &recorder)?;
+    let Analysed { findings, test, others, sets, evaluation } = run.analyse(&recorder)?;
+    let debiased = run.debiased(&findings, others, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
         false => None,
@@ -209,8 +210,8 @@ struct Run<'a> {
 struct Analysed {
     findings: Findings,
     test: Option<TestDecision>,
-    /// Trees that may count beside the network.
-    trees: Option<Candidate>,
+    /// Other models that may count beside the network.
+    others: Option<Candidates>,
     /// What prediction sets are made from.
     sets: Option<SavedSets>,
     /// How good the cross-fitted classifier is.
@@ -228,8 +229,8 @@ struct Debiased {
     trained: Trained<Network>,
     /// The phi that the model carries.
     phi: Phi,
-    /// Trees that count beside the network.
-    trees: Option<TreesBeside>,
+    /// Other models that count beside the network.
+    beside: Option<Beside>,
     /// log p(y|x) of the held-out rows, up to a constant per row.
     held_out: Array2<f64>,
 }
@@ -240,7 +241,7 @@ impl Run<'_> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
             let findings = Findings::nothing_missing(labels, seed);
-            return Ok(Analysed { findings, test: None, trees: None, sets: None, evaluation: None });
+            return Ok(Analysed { findings, test: None, others: None, sets: None, evaluation: None });
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -249,14 +250,9 @@ impl Run<'_> {
             Encoding::Images { .. } => Vec::new(),
         };
         let (x, regression, models, posteriors);
-        let mut trees = None;
-        let table = match (self.plan.cross_fit_with, self.encoding, self.examples) {
-            (CrossFitWith::Auto, Encoding::Table(encoder), Examples::Table(x)) => {
-                Some((TableClassifier::Auto, encoder, x))
-            }
-            (CrossFitWith::Trees, Encoding::Table(encoder), Examples::Table(x)) => {
-                Some((TableClassifier::Trees, encoder, x))
-            }
+        let mut others = None;
+        let table = match (self.plan.cross_fit_with.of_table(), self.encoding, self.examples) {
+            (Some(which), Encoding::Table(encoder), Examples::Table(x)) => Some((which, encoder, x)),
             _ => None,
         };
         let mut table_models = None;
@@ -265,14 +261,9 @@ impl Run<'_> {
                 let (softmax, table) = (SoftmaxRegression::default(), EncodedTable { encoder, x: x.view() });
                 models = TableModels::new(which, softmax, table, labels, &folds, seed, progress)?;
                 models.note().into_iter().for_each(|note| progress.warn(note));
-                let (evidence, candidate) = models.cross_fit(labels, &folds, seed, progress)?;
-                (trees, table_models) = (candidate, Some(&models));
+                let (evidence, candidates) = models.cross_fit(labels, &folds, seed, progress)?;
+                (others, table_models) = (candidates, Some(&models));
                 evidence.with_covariates(covariates)?
-            }
-            (CrossFitWith::Softmax | CrossFitWith::Auto | CrossFitWith::Trees, None) => {
-                (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
-                let features = Features { x: &x, names: &names, classifier: &regression };
-                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
             (CrossFitWith::Network, None) => {
                 let checkpoint = |seed: u64| self.folder.checkpoint(&format!("{}-{seed}", Stage::CrossFit.name()));
@@ -286,11 +277,17 @@ impl Run<'_> {
                 posteriors = self.given_columns(cross_fit.run(labels, &folds, None, progress)?.posteriors, &folds)?;
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
+            (_, None) => {
+                (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
+                let features = Features { x: &x, names: &names, classifier: &regression };
+                Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
+            }
         };
         let evidence = evidence.with_audit(self.audit).with_notes(self.notes.clone());
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
-        let findings = self.plan.estimate().run(&evidence, progress)?;
+        let refits = KeptRefits::open(self.folder, &evidence, seed, progress)?;
+        let findings = self.plan.estimate().run(&evidence, &refits).inspect_err(|_| refits.flush())?;
         let sets = match table_models {
             Some(models) => Some(SavedSets::new(models, &evidence, &findings, seed, progress)?),
             None => None,
@@ -298,7 +295,7 @@ impl Run<'_> {
         let classifier = evidence.features.map_or(self.plan.architecture.name(), |features| features.classifier.name());
         let (settings, asked) = (self.plan.estimate(), self.plan.replicates);
         let evaluation = out_of_fold(&evidence, &findings, settings, asked, classifier, progress)?;
-        Ok(Analysed { findings, test: Some(test), trees, sets, evaluation })
+        Ok(Analysed { findings, test: Some(test), others, sets, evaluation })
     }
 
     /// The columns that were asked for beside images. The columns of a table are among its features already.
@@ -357,7 +354,7 @@ impl Run<'_> {
     fn debiased(
         &self,
         findings: &Findings,
-        candidate: Option<Candidate>,
+        others: Option<Candidates>,
         progress: &dyn Progress,
     ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
@@ -376,19 +373,24 @@ impl Run<'_> {
         let trained = self.train(Stage::Debiased, Method::new(name, &known)?, row_phi, progress)?;
         let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
         let mut held_out = self.scores(&trained);
-        let mut trees = None;
-        // Trees count as far as they help on rows that neither they nor the network have seen.
-        if let (Some(candidate), Some(table)) = (candidate, Table::new(self.encoding, self.examples)) {
+        let mut beside = None;
+        // The others count as far as they help on rows that neither they nor the network have seen.
+        if let (Some(others), Some(table)) = (others, Table::new(self.encoding, self.examples))
+            && self.plan.classifier != FinalClassifier::Network
+        {
             let (rows, propensity) = (&trained.held_out, Propensity::new(&phi, row_phi));
-            let weight = match self.plan.classifier {
-                FinalClassifier::Network => 0.0,
-                FinalClassifier::Trees => 1.0,
-                FinalClassifier::Auto => candidate.weight(self.labels, &propensity, rows, &held_out),
+            let (shares, weight) = match self.plan.classifier {
+                FinalClassifier::Network | FinalClassifier::Trees => (others.trees_alone(), 1.0),
+                FinalClassifier::Auto => {
+                    let shares = others.shares(self.labels, &propensity);
+                    let weight = others.weight(&shares, self.labels, &propensity, rows, &held_out);
+                    (shares, weight)
+                }
             };
-            held_out = candidate.mixed(&propensity, rows, &held_out, weight);
-            trees = candidate.train(&table, self.labels, weight, self.plan.seed(), progress)?;
+            held_out = others.mixed(&shares, &propensity, rows, &held_out, weight);
+            beside = Some(others.train(&table, self.labels, &shares, weight, self.plan.seed(), progress)?);
         }
-        Ok(Debiased { trained, phi, trees, held_out })
+        Ok(Debiased { trained, phi, beside, held_out })
     }
 
     /// log p(y|x) of the rows that a network was not trained on, up to a constant per row.
@@ -406,7 +408,7 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi, trees, held_out }, baseline, sets, evaluation } = models;
+        let Models { debiased: Debiased { trained, phi, beside, held_out }, baseline, sets, evaluation } = models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -423,8 +425,8 @@ impl Run<'_> {
         };
         let model = folder.model(MODEL)?;
         save_model(&model, &trained.network, &describe(trained.temperature))?;
-        if let Some(trees) = trees {
-            trees.save(&model)?;
+        if let Some(beside) = beside {
+            beside.save(&model)?;
         }
         if let Some(sets) = sets {
             sets.save(&model)?;
@@ -433,8 +435,8 @@ impl Run<'_> {
             save_model(&folder.model(BASELINE)?, &baseline.network, &describe(baseline.temperature))?;
         }
         let mut population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
-        if let (Some(trees), Some(table)) = (trees, Table::new(self.encoding, self.examples)) {
-            population = trees.population(&population, &table, &Propensity::new(phi, row_phi))?;
+        if let (Some(beside), Some(table)) = (beside, Table::new(self.encoding, self.examples)) {
+            population = beside.population(&population, &table, &Propensity::new(phi, row_phi))?;
         }
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
         let png = |row: usize| match self.examples {
@@ -443,7 +445,7 @@ impl Run<'_> {
         };
         let uncertain = uncertain_rows(&population, labels, &Propensity::new(phi, row_phi), name, png);
         // Cross-fitted predictions are not as sure of the labelled rows as the model that has seen them.
-        let more = more_labels(findings.calibrated.as_ref().unwrap_or(&population), &findings);
+        let more = more_labels(findings.calibrated.as_deref().unwrap_or(&population), &findings);
         let predictions =
             Predictions::new(population, Propensity::new(phi, row_phi), labels.names(), row_names.clone())?;
         predictions.with_labels(labels.clone()).write_with(&folder.predictions()?, self.formulas)?;
@@ -453,14 +455,13 @@ impl Run<'_> {
             .with_baseline(
                 baseline.as_ref().map(|baseline| self.model(baseline, &self.scores(baseline), &cross_fitted)),
             )
-            .with_trees(trees.as_ref().map(TreesBeside::weight));
+            .with_beside(beside.iter().flat_map(Beside::weights));
         findings.warnings.extend(held_out_warning(trained.held_out.len()));
         findings.warnings.extend(self.columns_warning(&findings));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device), start)?;
-        // Trees alone are the classifier that was cross-fitted, if that is what the analysis chose.
-        let alone = training.trees_weight == Some(1.0);
+        // A single classifier without the network is the one that was cross-fitted, if that is what the analysis chose.
         let evaluation = evaluation.clone().map(|found| {
-            let is_final_model = alone && found.classifier == BoostedTrees::NAME;
+            let is_final_model = training.is_alone(&found.classifier);
             found.with_final_model(is_final_model)
         });
         let report = Report::new(provenance, findings)

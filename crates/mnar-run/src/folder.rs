@@ -25,7 +25,7 @@ const CHECKPOINTS: &str = "checkpoints";
 /// The folders of the two models, and the files that one holds.
 pub(crate) const MODEL: &str = "model";
 pub(crate) const BASELINE: &str = "baseline";
-const MODEL_FILES: [&str; 5] = ["model.json", "weights.safetensors", "trees.json", "sets.json", "positive.json"];
+const MODEL_FILES: [&str; 5] = ["model.json", "weights.safetensors", "beside.json", "sets.json", "positive.json"];
 
 /// Where everything of a run is kept. While this exists, no other process can write there.
 #[derive(Debug)]
@@ -148,6 +148,11 @@ impl RunFolder {
     pub(crate) fn checkpoint(&self, name: &str) -> CheckpointPlan {
         let path = self.path.join(CHECKPOINTS).join(format!("{name}.checkpoint"));
         CheckpointPlan { path, every: self.checkpoint_every }
+    }
+
+    /// The longest time between two checkpoints.
+    pub(crate) fn checkpoint_every(&self) -> Duration {
+        self.checkpoint_every
     }
 
     /// The place of a file, at which there is no link: what a link points to is not ours to overwrite.

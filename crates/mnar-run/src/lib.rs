@@ -55,6 +55,7 @@ mod predictions;
 mod quality;
 mod ranges;
 mod recorder;
+mod refits;
 mod report;
 mod sets;
 

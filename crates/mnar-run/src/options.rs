@@ -2,6 +2,7 @@
 //! and the `settings.toml` that a run writes all describe this type.
 
 use crate::budget::Budget;
+use crate::classifiers::TableClassifier;
 use crate::error::RunError;
 use crate::per_class::PerClass;
 use clap::{Args, ValueEnum};
@@ -47,7 +48,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 
-    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    /// Treat labels such as NA, ? or -1 as classes, not as missing
     #[arg(long, num_args = 0, default_missing_value = "true")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels_as_they_are: Option<bool>,
@@ -67,19 +68,19 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodName>,
 
-    /// Columns that labelling may depend on besides the class, such as hospital or year: `auto` takes in those that the data
-    /// show to matter, `none` the class alone; "hospital*age" is both columns and their product. Beside images, columns of
-    /// --labels [default: auto]
+    /// Columns that labelling may depend on besides the class, such as hospital or year: `auto` includes those that the data
+    /// show to matter, `none` uses the class alone; "hospital*age" is both columns and their product. For images, columns
+    /// of --labels [default: auto]
     #[arg(long, value_name = "COLUMNS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<Given>,
 
-    /// A column of the table, or beside images of --labels: class shares and phi are reported for each of its groups too
+    /// Report class shares and phi for each group of this column too; for images, a column of --labels
     #[arg(long, value_name = "COLUMN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 
-    /// A column that marks rows whose label was requested at random (1 or yes): class shares and phi rest on them
+    /// A column that marks rows whose label was requested at random (1 or yes): class shares and phi are based on them
     #[arg(long, value_name = "COLUMN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<String>,
@@ -204,7 +205,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicates: Option<usize>,
 
-    /// End the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
+    /// Stop the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -219,7 +220,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_baseline: Option<bool>,
 
-    /// Seed of every draw [default: 0]
+    /// Seed of all random draws [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -266,7 +267,7 @@ pub enum OptimiserName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AugmentName {
-    /// Plain images
+    /// The images as they are
     None,
     /// By the shape of the images
     Auto,
@@ -278,7 +279,7 @@ pub enum AugmentName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalClassifier {
-    /// A mixture of the network and boosted trees, or the trees alone: whichever has the lowest loss on held-out rows
+    /// A mixture of softmax regression, trees and the network, by their losses on rows that they have not seen
     #[default]
     Auto,
     /// The network alone
@@ -291,14 +292,30 @@ pub enum FinalClassifier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossFitWith {
-    /// Softmax regression or boosted trees, whichever has the lower loss on labelled rows that it has not seen
+    /// Softmax regression, with or without quadratic terms, or boosted trees: whichever has the lowest loss on labelled rows that
+    /// it has not seen
     Auto,
     /// Softmax regression, refitted in every replicate of the bootstrap
     Softmax,
+    /// Softmax regression with the squares and products of the columns, refitted as well; for tables
+    Quadratic,
     /// Gradient-boosted trees, refitted in every replicate of the bootstrap; for tables
     Trees,
     /// The network itself
     Network,
+}
+
+impl CrossFitWith {
+    /// The classifier of a table, where it is one that learns from columns.
+    pub(crate) fn of_table(self) -> Option<TableClassifier> {
+        match self {
+            Self::Auto => Some(TableClassifier::Auto),
+            Self::Quadratic => Some(TableClassifier::Quadratic),
+            Self::Trees => Some(TableClassifier::Trees),
+            Self::Softmax => Some(TableClassifier::Softmax),
+            Self::Network => None,
+        }
+    }
 }
 
 /// A device by name.
@@ -307,9 +324,9 @@ pub enum CrossFitWith {
 pub enum DeviceName {
     /// The processor
     Cpu,
-    /// An NVIDIA graphics card, where this is built in
+    /// An NVIDIA graphics card, in builds that support it
     Cuda,
-    /// Any graphics card through WebGPU, where this is built in
+    /// Any graphics card through WebGPU, in builds that support it
     Wgpu,
 }
 

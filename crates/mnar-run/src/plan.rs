@@ -91,9 +91,10 @@ impl FitPlan {
             Some(_) => CrossFitWith::Network,
         };
         let cross_fit_with = options.cross_fit.unwrap_or(auto);
-        if image.is_some() && matches!(cross_fit_with, CrossFitWith::Auto | CrossFitWith::Trees) {
+        let of_columns = matches!(cross_fit_with, CrossFitWith::Auto | CrossFitWith::Quadratic | CrossFitWith::Trees);
+        if image.is_some() && of_columns {
             return Err(RunError::options(
-                "boosted trees are for tables, and these are images",
+                "boosted trees and quadratic terms are for tables, and these are images",
                 [Remedy::set("cross-fit", "network"), Remedy::unset("cross-fit")],
             ));
         }

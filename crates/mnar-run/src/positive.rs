@@ -1,4 +1,4 @@
-//! Tables of which only one class is ever labelled: what they say, and a model where the share of the class is known.
+//! Tables and small images of which only one class is ever labelled: what they say, and a model where the share of the class is known.
 
 use crate::classifiers::{EncodedTable, SavedClassifier, TableClassifier, TableModels};
 use crate::error::RunError;
@@ -15,8 +15,10 @@ use mnar::classify::SoftmaxRegression;
 use mnar::crossfit::FoldPlan;
 use mnar::positive::{KnownShare, PositiveBound};
 use mnar::progress::{Progress, Stage};
-use mnar::{Class, Labels, PosteriorKind, Posteriors, Sample};
-use mnar_data::{AtomicFile, Expected, Inputs, RowNames, Source, Split, TableEncoder, read_for_prediction};
+use mnar::{Class, Labels, PosteriorKind, Posteriors, Remedy, Sample};
+use mnar_data::{
+    AtomicFile, Expected, FeatureTable, Inputs, RowNames, Source, Split, TableEncoder, read_for_prediction,
+};
 use mnar_report::Report;
 use mnar_train::{Encoding, Examples, Propensity, check_version};
 use ndarray::{Array2, ArrayView2};
@@ -80,14 +82,15 @@ impl PositiveAnalysis {
     }
 
     /// The model that follows from a known share.
-    pub(crate) fn model(self, known: KnownShare, encoder: &TableEncoder) -> PositiveModel {
+    pub(crate) fn model(self, known: KnownShare, encoder: TableEncoder, images: Option<Encoding>) -> PositiveModel {
         PositiveModel {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             share: known.share,
             bound: self.bound,
             classifier: self.classifier,
             calibration: self.calibration,
-            encoder: encoder.clone(),
+            encoder,
+            images,
         }
     }
 }
@@ -112,24 +115,30 @@ impl PositiveData {
     ) -> Result<Report, RunError> {
         let Self { encoding, inputs, labels, row_names, fingerprint } = self;
         let examples = encoding.examples(inputs)?;
-        let (Encoding::Table(encoder), Examples::Table(x)) = (&encoding, &examples) else {
-            return Err(RunError::options(
-                "only one class is ever labelled; that can be learnt from for tables, but not yet for images",
-                [],
-            ));
+        let pixels;
+        let (images, encoder, x) = match (encoding, &examples) {
+            (Encoding::Table(encoder), Examples::Table(x)) => (None, encoder, x),
+            (encoding, examples) => {
+                if examples.shape().width() > MOST_PIXELS {
+                    return Err(RunError::options(
+                        "only one class is ever labelled; that can be learnt from for tables and for images of up to 4,096 numbers",
+                        [Remedy::set("resize", "32x32")],
+                    ));
+                }
+                let table = pixel_table(examples)?;
+                let encoder = TableEncoder::fit(&table)?;
+                pixels = encoder.encode(&table)?;
+                (Some(encoding), encoder, &pixels)
+            }
         };
         let options = request.options.clone();
         let asked = PositiveOptions {
-            classifier: match options.cross_fit {
-                Some(CrossFitWith::Softmax) => TableClassifier::Softmax,
-                Some(CrossFitWith::Trees) => TableClassifier::Trees,
-                Some(CrossFitWith::Auto | CrossFitWith::Network) | None => TableClassifier::Auto,
-            },
+            classifier: options.cross_fit.and_then(CrossFitWith::of_table).unwrap_or_default(),
             softmax: SoftmaxRegression::default(),
             folds: options.folds.unwrap_or(5),
             seed: options.seed.unwrap_or(0),
         };
-        let table = EncodedTable { encoder, x: x.view() };
+        let table = EncodedTable { encoder: &encoder, x: x.view() };
         let analysis = PositiveAnalysis::new(table, &labels, &asked, progress)?;
         let Some(shares) = &options.shares else {
             return Err(RunError::ShareNeeded { bound: Box::new(analysis.bound) });
@@ -139,13 +148,17 @@ impl PositiveData {
         let options = FitOptions { folds: Some(asked.folds), seed: Some(asked.seed), ..options };
         folder.start(fingerprint, &options)?;
         progress.begin(Stage::Write, 0, 0);
-        let model = analysis.model(known, encoder);
+        let model = analysis.model(known, encoder, images);
         model.save(&folder.model(MODEL)?)?;
         let labels = Labels::allow_degenerate(labels.as_slice().to_vec(), model.bound.classes())?;
         let predictions = model.predictions(x.view(), row_names.clone())?;
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
+        let png = |row: usize| match &examples {
+            Examples::Images { images, .. } => images.png(row),
+            Examples::Table(_) => None,
+        };
         let uncertain =
-            uncertain_rows(predictions.population(), &labels, &Propensity::new(&findings.phi, None), name, |_| None);
+            uncertain_rows(predictions.population(), &labels, &Propensity::new(&findings.phi, None), name, png);
         predictions.with_labels(labels).write_with(&folder.predictions()?, request.formulas)?;
         let provenance = request.origin.provenance(&options, "cpu".to_owned(), start)?;
         let report = request.origin.with_commands(Report::new(provenance, findings).with_uncertain(uncertain));
@@ -153,6 +166,15 @@ impl PositiveData {
         progress.end();
         Ok(report)
     }
+}
+
+/// Larger images are refused: every pixel is a column.
+const MOST_PIXELS: usize = 4096;
+
+/// Images as a table of their pixels.
+fn pixel_table(examples: &Examples) -> Result<FeatureTable, RunError> {
+    let names = (1..=examples.shape().width()).map(|pixel| format!("pixel {pixel}")).collect();
+    Ok(FeatureTable::from_numbers(names, examples.features().view(), "the images")?)
 }
 
 /// Every row labelled with whether it is labelled.
@@ -171,6 +193,9 @@ pub(crate) struct PositiveModel {
     classifier: SavedClassifier,
     calibration: Bcts,
     encoder: TableEncoder,
+    /// How images become the table of their pixels, which the encoder is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    images: Option<Encoding>,
 }
 
 impl PositiveModel {
@@ -202,6 +227,12 @@ impl PositiveModel {
         if biases.len() != 2 || !finite || *inverse_temperature <= 0.0 {
             return Err("the calibration makes no sense");
         }
+        if let Some(images) = &self.images {
+            images.check()?;
+            if !matches!(images, Encoding::Images { shape, .. } if shape.len() <= MOST_PIXELS) {
+                return Err("the images are too large");
+            }
+        }
         match self.bound.n_labelled > 0 && self.bound.n_labelled < self.bound.n {
             true => Ok(()),
             false => Err("the numbers of rows make no sense"),
@@ -210,11 +241,18 @@ impl PositiveModel {
 
     /// Reads new rows and predicts them.
     pub(crate) fn predict(&self, data: Source<'_>, split: Split, id: Option<&str>) -> Result<Predictions, RunError> {
-        let rows = read_for_prediction(data, &Expected::Table(&self.encoder), split, id)?;
-        let Inputs::Table(table) = &rows.inputs else {
-            return Err(RunError::options("this model predicts the rows of a table", []));
+        let expected = match &self.images {
+            Some(Encoding::Images { shape, .. }) => Expected::Images { shape: *shape, resize: true },
+            _ => Expected::Table(&self.encoder),
         };
-        let encoded = self.encoder.encode(table)?;
+        let rows = read_for_prediction(data, &expected, split, id)?;
+        let encoded = match (&self.images, rows.inputs) {
+            (Some(encoding), inputs) => self.encoder.encode(&pixel_table(&encoding.examples(inputs)?)?)?,
+            (None, Inputs::Table(table)) => self.encoder.encode(&table)?,
+            (None, Inputs::Images(_)) => {
+                return Err(RunError::options("this model predicts the rows of a table", []));
+            }
+        };
         self.predictions(encoded.view(), rows.row_names)
     }
 

@@ -1,6 +1,6 @@
 //! Class probabilities of new rows, by the model of a run.
 
-use crate::beside::{Table, TreesBeside};
+use crate::beside::{Beside, Table};
 use crate::classifiers::EncodedTable;
 use crate::error::{FolderState, RunError};
 use crate::folder::{BASELINE, MODEL, REPORT, model_files};
@@ -59,7 +59,7 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         return PositiveModel::load(&folder)?.predict(data.into(), options.split, options.id.as_deref());
     }
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
-    let trees = TreesBeside::load(&folder, &model)?;
+    let beside = Beside::load(&folder, &model)?;
     let expected = match &model.encoding {
         Encoding::Table(encoder) => Expected::Table(encoder),
         Encoding::Images { shape, .. } => Expected::Images { shape: *shape, resize: true },
@@ -73,8 +73,8 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
     let examples = model.encoding.examples(rows.inputs)?;
     let mut population = score(&network, &examples, model.temperature, PosteriorKind::Population)?;
     let phi = Propensity::new(&model.phi, row_phi.as_deref());
-    if let (Some(trees), Some(table)) = (trees, Table::new(&model.encoding, &examples)) {
-        population = trees.population(&population, &table, &phi)?;
+    if let (Some(beside), Some(table)) = (beside, Table::new(&model.encoding, &examples)) {
+        population = beside.population(&population, &table, &phi)?;
     }
     let sets = match (options.sets, Table::new(&model.encoding, &examples)) {
         (None, _) => None,

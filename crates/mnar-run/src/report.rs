@@ -66,7 +66,12 @@ impl Origin {
 
     /// The report with the steps that come next, and the commands for them.
     pub(crate) fn with_commands(&self, report: Report) -> Report {
-        report.with_commands(|task| self.spelling.as_ref().and_then(|spelling| (spelling.0)(task)))
+        report.with_commands(|task| self.spell(task))
+    }
+
+    /// How a task is spelt, where the caller knows it.
+    pub fn spell(&self, task: &Task) -> Option<String> {
+        self.spelling.as_ref().and_then(|spelling| (spelling.0)(task))
     }
 }
 
@@ -168,7 +173,7 @@ pub fn estimate_report(
     let settings = settings.clone().for_report(kind);
     let findings = settings.run(evidence, progress)?;
     let test = TestSettings { seed: settings.seed, ..Default::default() }.decide(evidence, progress)?;
-    let posteriors = findings.calibrated.as_ref().unwrap_or(&evidence.posteriors);
+    let posteriors = findings.calibrated.as_deref().unwrap_or(&evidence.posteriors);
     let phi = Propensity::new(&findings.phi, findings.row_phi.as_deref());
     let uncertain = uncertain_rows(posteriors, evidence.labels, &phi, |_| None, |_| None);
     let record = EstimateRecord {

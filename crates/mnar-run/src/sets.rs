@@ -46,7 +46,7 @@ impl SavedSets {
     ) -> Result<Self, RunError> {
         let classifier = models.trained(evidence, seed, progress)?;
         let phi = Propensity::new(&findings.phi, findings.row_phi.as_deref());
-        let posteriors = findings.calibrated.as_ref().unwrap_or(&evidence.posteriors);
+        let posteriors = findings.calibrated.as_deref().unwrap_or(&evidence.posteriors);
         let population = population(posteriors, &phi)?;
         let scores = Conformal::new(&population, evidence.labels, |row| phi.of(row))?;
         Ok(Self { classifier, calibration: findings.calibration.clone(), scores })

@@ -55,10 +55,7 @@ fn a_run_evaluates_itself_and_lends_its_mechanism() {
     let report = fit(&request, &()).unwrap();
     let found = report.evaluation.as_ref().expect("an evaluation");
     assert_eq!((found.rows, found.interval.replicates), (labels.n_labelled(), 40));
-    assert_eq!(
-        found.is_final_model,
-        report.training.as_ref().unwrap().trees_weight == Some(1.0) && found.classifier == "boosted trees"
-    );
+    assert_eq!(found.is_final_model, report.training.as_ref().unwrap().is_alone(&found.classifier));
     let get = |name: MetricName, model: &str| -> &Metric {
         let is = |m: &&Metric| m.name == name && m.model == model && m.population == Population::All;
         found.metrics.iter().find(is).unwrap()

@@ -57,7 +57,9 @@ fn trees_count_where_they_help() {
 
     let (report, mixed) = run("mixed", None);
     assert_eq!(report.findings.tried.iter().find(|tried| tried.chosen).unwrap().name, "boosted trees");
-    assert!(report.training.as_ref().unwrap().trees_weight.unwrap() >= 0.5);
+    let beside = &report.training.as_ref().unwrap().beside;
+    let trees: f64 = beside.iter().filter(|part| part.classifier.contains("trees")).map(|part| part.weight).sum();
+    assert!(trees >= 0.5 && beside.iter().all(|part| part.weight > 0.0), "{beside:?}");
     let (with_trees, p) = accuracy(&mixed);
     assert!(with_trees > 0.9, "{with_trees}");
     // What the run wrote is what the saved model says.
@@ -69,12 +71,12 @@ fn trees_count_where_they_help() {
     }
 
     let (report, network) = run("network", Some(FinalClassifier::Network));
-    assert_eq!(report.training.unwrap().trees_weight, None);
-    assert!(!network.join("model/trees.json").exists());
+    assert!(report.training.unwrap().beside.is_empty());
+    assert!(!network.join("model/beside.json").exists());
     assert!(accuracy(&network).0 < with_trees);
 
     let refused = || predict(&mixed, data.as_path(), &PredictOptions::default()).unwrap_err();
-    let trees = mixed.join("model/trees.json");
+    let trees = mixed.join("model/beside.json");
     let text = std::fs::read_to_string(&trees).unwrap();
     // Changed, and changed by someone who has computed the checksum anew.
     let heavier = text.replacen("\"weight\":", "\"weight\":2", 1);

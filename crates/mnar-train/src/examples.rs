@@ -24,7 +24,27 @@ pub enum Encoding {
     },
 }
 
+/// Values of an image beyond which it is not one: 2^28 of them take 1 GB.
+const LARGEST_IMAGE: usize = 1 << 28;
+
 impl Encoding {
+    /// Checks an encoding that was read from a file.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Self::Table(encoder) => encoder.check(),
+            Self::Images { shape, mean, sd } => {
+                if shape.checked_len().is_none_or(|len| len > LARGEST_IMAGE) {
+                    return Err("the images are empty, or too large");
+                }
+                let finite = mean.iter().all(|mean| mean.is_finite()) && sd.iter().all(|sd| sd.is_finite());
+                if [mean.len(), sd.len()] != [shape.channels; 2] || !finite || sd.iter().any(|sd| *sd <= 0.0) {
+                    return Err("the scaling of the channels makes no sense");
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Learns the scaling from these rows, labelled or not.
     pub fn learn(inputs: &Inputs) -> Result<Self, TrainError> {
         Ok(match inputs {

@@ -22,6 +22,15 @@ pub trait Progress: Sync {
     /// Something the user should see while the work goes on.
     fn warn(&self, _message: &str) {}
 
+    /// A part of the work is done. `bytes` gives it to a caller that keeps such parts, so that an interrupted run need not do them
+    /// again; the same work has the same name whenever it is done.
+    fn keep(&self, _name: &str, _bytes: &dyn Fn() -> Vec<u8>) {}
+
+    /// The part of this name that was kept, by this run or by an earlier, interrupted one.
+    fn kept(&self, _name: &str) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Whether the caller wants to stop. The work then ends with [`Error::Cancelled`](crate::Error::Cancelled), and what can
     /// be resumed is kept.
     fn cancelled(&self) -> bool {

@@ -5,7 +5,7 @@ use mnar::analysis::{
     EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
 };
 use mnar::calibrate::Calibration;
-use mnar::classify::{Classifier, SoftmaxRegression, Training};
+use mnar::classify::{Classifier, Fitted, SoftmaxRegression, Training};
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::estimate::{Estimator, LabelShift};
 use mnar::progress::{Progress, Stage};
@@ -13,6 +13,7 @@ use mnar::{Class, Error, Labels, Sample};
 use ndarray::{Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -164,6 +165,83 @@ fn bootstraps_can_be_cancelled_everywhere() {
         assert!(matches!(error, Error::Cancelled), "{method:?}: {error}");
         assert!(watch.steps.load(Ordering::SeqCst) < 100, "{method:?}");
     }
+}
+
+/// Counts how often it is trained.
+#[derive(Default)]
+struct Counted(SoftmaxRegression, AtomicUsize);
+
+impl Classifier<Array2<f64>> for Counted {
+    fn name(&self) -> &str {
+        Classifier::<Array2<f64>>::name(&self.0)
+    }
+
+    fn fit(
+        &self,
+        x: &Array2<f64>,
+        training: &Training<'_>,
+        seed: u64,
+        progress: &dyn Progress,
+    ) -> Result<Box<dyn Fitted<Array2<f64>>>, Error> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        Classifier::fit(&self.0, x, training, seed, progress)
+    }
+
+    fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
+        Classifier::<Array2<f64>>::seconds(&self.0, rows, columns, classes)
+    }
+}
+
+/// Keeps every other part.
+#[derive(Default)]
+struct Keeping(Mutex<HashMap<String, Vec<u8>>>);
+
+impl Progress for Keeping {
+    fn keep(&self, name: &str, bytes: &dyn Fn() -> Vec<u8>) {
+        let mut kept = self.0.lock().unwrap();
+        let number: usize = name.rsplit(' ').next().unwrap().parse().unwrap();
+        if number.is_multiple_of(2) {
+            assert!(kept.insert(name.to_owned(), bytes()).is_none(), "{name} was done twice");
+        }
+    }
+
+    fn kept(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().get(name).cloned()
+    }
+}
+
+/// Gives back what is not whole.
+struct Short(HashMap<String, Vec<u8>>);
+
+impl Progress for Short {
+    fn kept(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.get(name).cloned()
+    }
+}
+
+#[test]
+fn refits_that_were_kept_are_not_repeated() {
+    let (x, labels) = clouds(8);
+    let classifier = Counted::default();
+    let trained = || classifier.1.swap(0, Ordering::SeqCst);
+    let features = Features { x: &x, names: &[], classifier: &classifier };
+    let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
+    let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
+    assert_eq!(trained(), 5);
+    let settings = EstimateSettings { replicates: Some(20), ..Default::default() };
+    let run = |progress: &dyn Progress| serde_json::to_string(&settings.run(&evidence, progress).unwrap()).unwrap();
+    let alone = run(&());
+    assert_eq!(trained(), 20 * 5);
+    let keeping = Keeping::default();
+    assert_eq!(run(&keeping), alone);
+    assert_eq!(trained(), 20 * 5);
+    assert_eq!(run(&keeping), alone, "not to the same bits");
+    assert_eq!(trained(), 10 * 5);
+    // What is not what it should be is done again.
+    let short = keeping.0.lock().unwrap().iter().map(|(name, bytes)| (name.clone(), bytes[..70].to_vec())).collect();
+    trained();
+    assert_eq!(run(&Short(short)), alone);
+    assert_eq!(trained(), 20 * 5);
 }
 
 /// Too few replicates leave an estimate outside its own interval.

@@ -274,7 +274,12 @@ fn softmax_regression() {
         let x = matrix(&case["input"]["features"]);
         let y: Vec<Class> = vector(&case["input"]["labels"]).iter().map(|k| Class::from(*k as usize)).collect();
         let weights = case["input"]["weights"].as_array().map(|_| vector(&case["input"]["weights"]));
-        let regression = SoftmaxRegression { l2: case["l2"].as_f64().unwrap(), tolerance: 1e-12, max_iterations: 200 };
+        let regression = SoftmaxRegression {
+            l2: case["l2"].as_f64().unwrap(),
+            tolerance: 1e-12,
+            max_iterations: 200,
+            ..Default::default()
+        };
         let fit = regression.fit(x.view(), &y, case["k"].as_u64().unwrap() as usize, weights.as_deref()).unwrap();
         close_number("objective", fit.objective, &case["expected"]["objective"]);
         let p = Posteriors::from_logits(fit.logits(x.view()).view(), PosteriorKind::Labelled).unwrap();

@@ -1,7 +1,7 @@
 //! How the studies call the library: a cross-fitted classifier, and the program's default estimate from it.
 
 use mnar::analysis::{EstimateSettings, Evidence, Features, IntervalMethod};
-use mnar::classify::{BoostedTrees, SoftmaxRegression, Training};
+use mnar::classify::{BoostedTrees, Classifier, SoftmaxRegression, Terms, Training};
 use mnar::crossfit::FoldPlan;
 use mnar::{Class, Labels};
 use ndarray::Array2;
@@ -9,8 +9,14 @@ use ndarray::Array2;
 /// The number of folds, unless a study varies it.
 pub(crate) const FOLDS: usize = 5;
 
+/// With more terms than this, the program does not try quadratic ones by itself.
+const QUADRATIC_TERMS: usize = 90;
+
 /// The classifier of most studies: fitted less closely than by default, because they fit it thousands of times.
-pub(crate) const REGRESSION: SoftmaxRegression = SoftmaxRegression { l2: 1.0, tolerance: 1e-5, max_iterations: 100 };
+pub(crate) const REGRESSION: SoftmaxRegression =
+    SoftmaxRegression { terms: Terms::Linear, l2: 1.0, tolerance: 1e-5, max_iterations: 100 };
+
+const QUADRATIC: SoftmaxRegression = SoftmaxRegression { terms: Terms::Quadratic, ..REGRESSION };
 
 /// Cross-fits a regression; the seed draws the folds.
 pub(crate) fn cross_fit<'a>(
@@ -43,7 +49,8 @@ pub(crate) fn tuned_trees(
     Ok(BoostedTrees::tuned(&[settings], x, &training, &folds, seed, &())?.settings)
 }
 
-/// Cross-fits softmax regression and trees in the same folds and takes whichever predicts better, as the program does on a table.
+/// Cross-fits softmax regression, quadratic terms where there are few, and trees in the same folds, and takes whichever predicts
+/// best, as the program does on a table.
 pub(crate) fn better_of<'a>(
     x: &'a Array2<f64>,
     labels: &'a Labels,
@@ -51,8 +58,13 @@ pub(crate) fn better_of<'a>(
     plan: &FoldPlan,
     seed: u64,
 ) -> Result<Evidence<'a>, mnar::Error> {
-    let softmax =
-        Evidence::cross_fit(Features { x, names: &[], classifier: &REGRESSION }, labels, plan.clone(), seed, &())?;
-    let trees = Evidence::cross_fit(Features { x, names: &[], classifier: trees }, labels, plan.clone(), seed, &())?;
-    Evidence::best(vec![softmax, trees])
+    let cross_fit = |classifier: &'a dyn Classifier<Array2<f64>>| {
+        Evidence::cross_fit(Features { x, names: &[], classifier }, labels, plan.clone(), seed, &())
+    };
+    let mut candidates = vec![cross_fit(&REGRESSION)?];
+    if QUADRATIC.terms.count(x.ncols()) <= QUADRATIC_TERMS {
+        candidates.push(cross_fit(&QUADRATIC)?);
+    }
+    candidates.push(cross_fit(trees)?);
+    Evidence::best(candidates)
 }

@@ -24,6 +24,7 @@ from ._evaluate import Evaluation, evaluate, scorer
 from ._informative import McarTestResult, mcar_test
 from ._mechanism import LabelMechanism
 from ._native import __version__
+from ._positive import PositiveUnlabelled, positive_unlabelled
 from ._run import Run, fit
 from ._weights import LossWeights, Weighted, debiased_loss_weights, weighted
 
@@ -37,6 +38,7 @@ __all__ = [
     "MnarError",
     "MnarWarning",
     "NotIdentifiedError",
+    "PositiveUnlabelled",
     "Run",
     "RunError",
     "SettingsError",
@@ -46,6 +48,7 @@ __all__ = [
     "evaluate",
     "fit",
     "mcar_test",
+    "positive_unlabelled",
     "scorer",
     "weighted",
 ]

@@ -85,6 +85,8 @@ def evaluate(
     by: Any = None,
     phi: Any = None,
     posterior: str = "labelled",
+    logits: bool = False,
+    positive: Any = None,
     augmented: bool = True,
     replicates: int | None = None,
     name: str = "model",
@@ -116,6 +118,11 @@ def evaluate(
         P(labelled | class), if it is known; otherwise it is estimated.
     posterior : {"labelled", "population"}
         ``labelled`` if the model was trained on labelled rows alone, ``population`` if it describes all rows.
+    logits : bool
+        Whether `proba` holds logits (log-probabilities up to a constant per row), not probabilities.
+    positive : label, optional
+        The class whose probability a single column holds, if there are two classes; other models may then be single columns of
+        numbers with a fraction too.
     augmented : bool
         Whether unlabelled rows count with their expected labels. Otherwise labelled rows are weighted by 1/phi and nothing else.
     replicates : int, optional
@@ -138,7 +145,7 @@ def evaluate(
     >>> bool(accuracy["naive"] < 0.85 < truth), bool(abs(accuracy["corrected"] - truth) < 0.03)
     (True, True)
     """
-    array, labels, held_out = _inputs.rows(proba, y, fold, classes)
+    array, labels, held_out = _inputs.rows(proba, y, fold, classes, logits, positive)
     rows = len(labels.codes)
     columns, grouping = _inputs.columns(given, rows, "given"), _inputs.columns(by, rows, "by")
     if len(grouping) > 1:
@@ -157,16 +164,20 @@ def evaluate(
     }
     columns += [column for column in grouping if column[0] not in {name for name, _ in columns}]
     table = (array, labels.codes, labels.names, held_out, columns, None)
-    others = [(str(other), _scores(scores, labels, str(other))) for other, scores in (models or {}).items()]
+    others = [(str(other), _scores(scores, labels, str(other), positive)) for other, scores in (models or {}).items()]
     text, words = _native.evaluate(table, str(posterior), json.dumps(options), str(name), others)
     found = {"version": _native.__version__, **json.loads(text)}
     _inputs.warn(found["cautions"] + found["warnings"])
     return Evaluation(found["metrics"], found["differences"], found["cautions"], found, words)
 
 
-def _scores(scores: Any, labels: _inputs.Labels, name: str) -> Any:
-    if _inputs.as_numpy(scores, name).ndim != 1:
-        return _inputs.probabilities(scores, labels.classes)
+def _scores(scores: Any, labels: _inputs.Labels, name: str, positive: Any) -> Any:
+    array = _inputs.as_numpy(scores, name)
+    lists = array.ndim == 1 and len(array) > 0 and isinstance(array[0], (list, tuple, np.ndarray))
+    # Decisions are classes, and numbers with a fraction are not.
+    single = positive is not None and array.ndim == 1 and array.dtype.kind == "f" and bool((array % 1 != 0).any())
+    if array.ndim != 1 or lists or single:
+        return _inputs.probabilities(scores, labels.classes, positive=positive)
     decisions = _inputs.labels(scores, labels.classes).codes
     if (decisions < 0).any():
         raise InputError(f"{name}: row {int((decisions < 0).argmax()) + 1} has no decision")

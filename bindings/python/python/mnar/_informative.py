@@ -50,6 +50,7 @@ def mcar_test(
     method: str = "auto",
     posterior: str = "labelled",
     logits: bool = False,
+    positive: Any = None,
     level: float = 0.05,
     permutations: int = 9999,
     replicates: int = 199,
@@ -82,6 +83,8 @@ def mcar_test(
         ``population`` what one trained with 1/phi weights or on fully labelled data learns.
     logits : bool
         Whether `proba` holds logits (log-probabilities up to a constant per row), not probabilities.
+    positive : label, optional
+        The class whose probability `proba` holds, if it is a single column and there are two classes.
     level : float
         The test rejects if the p-value is below this level.
     permutations, replicates : int
@@ -105,7 +108,7 @@ def mcar_test(
     >>> mcar_test(proba, np.where(u < np.where(truth == 1, 0.5, 0.1), truth, -1)).reject
     True
     """
-    array, labels, held_out = _inputs.rows(proba, y, fold, classes, logits)
+    array, labels, held_out = _inputs.rows(proba, y, fold, classes, logits, positive)
     columns = _inputs.columns(given, len(labels.codes), "given")
     options = {
         "method": str(method),

@@ -49,14 +49,22 @@ def as_numpy(values: Any, what: str) -> NDArray[Any]:
         raise InputError(f"{what} cannot be made an array: {error}") from error
 
 
-def probabilities(proba: Any, classes: NDArray[Any] | None = None, logits: bool = False) -> NDArray[Any]:
+def probabilities(
+    proba: Any, classes: NDArray[Any] | None = None, logits: bool = False, positive: Any = None
+) -> NDArray[Any]:
     """n x K probabilities in single or double precision. Columns named after the classes are put in their order. Logits
-    become probabilities."""
+    become probabilities. A list per row is taken apart, and of two classes `positive` may be given alone."""
     array = as_numpy(proba, "proba")
+    if array.ndim == 1 and array.dtype == object:
+        array = _stacked(array)
+    if array.ndim == 2 and array.shape[1] == 1 and positive is not None:
+        array = array[:, 0]
+    if array.ndim == 1 and positive is not None:
+        return _of_two(array, classes, logits, positive)
     if array.ndim != 2:
         raise InputError(
             f"proba has {array.ndim} dimension(s), but must have two: one row per sample and one column per class"
-            + ("; for two classes give both columns" if array.ndim == 1 else "")
+            + ("; for two classes give both columns, or name the class with `positive`" if array.ndim == 1 else "")
         )
     if array.dtype not in (np.float64, np.float32):
         if array.dtype.kind == "c":
@@ -80,6 +88,37 @@ def probabilities(proba: Any, classes: NDArray[Any] | None = None, logits: bool 
         if names != wanted and sorted(names) == sorted(wanted):
             array = array[:, [names.index(name) for name in wanted]]
     return softmax(array) if logits else array
+
+
+def _stacked(array: NDArray[Any]) -> NDArray[Any]:
+    """Rows of a column of lists, as pandas, polars and Arrow have them. Other columns stay as they are."""
+    lists = [isinstance(row, (list, tuple, np.ndarray)) for row in array]
+    if not any(lists):
+        return array
+    if not all(lists):
+        raise InputError(f"row {lists.index(False) + 1} of proba is {array[lists.index(False)]!r}, but others are lists")
+    lengths = [np.shape(row) for row in array]
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is not None or len(lengths[0]) != 1:
+        i = odd or 0
+        raise InputError(f"row {i + 1} of proba has shape {lengths[i]}, but every row must have one number per class")
+    return np.array(list(array))
+
+
+def _of_two(array: NDArray[Any], classes: NDArray[Any] | None, logits: bool, positive: Any) -> NDArray[np.float64]:
+    """Both columns from that of one class."""
+    names = [] if classes is None else [str(name) for name in classes]
+    if len(names) != 2:
+        raise InputError(f"a single column is for two classes, but there are {len(names)} ({', '.join(names[:12])})")
+    if str(positive) not in names:
+        raise InputError(f"positive is {positive!r}, but the classes are {' and '.join(names)}")
+    try:
+        of_one = array.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"proba is of type {array.dtype}, but must hold numbers: {error}") from error
+    other = np.zeros_like(of_one) if logits else 1 - of_one
+    both = np.column_stack([of_one, other] if names.index(str(positive)) == 0 else [other, of_one])
+    return softmax(both) if logits else both
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
@@ -203,11 +242,11 @@ def folds(fold: Any, n: int) -> NDArray[np.int64] | None:
 
 
 def rows(
-    proba: Any, y: Any, fold: Any, classes: Any, logits: bool = False
+    proba: Any, y: Any, fold: Any, classes: Any, logits: bool = False, positive: Any = None
 ) -> tuple[NDArray[Any], Labels, NDArray[np.int64] | None]:
     """Probabilities, labels and folds of the same rows, checked against each other."""
     given = labels(y, classes)
-    array = probabilities(proba, given.classes, logits)
+    array = probabilities(proba, given.classes, logits, positive)
     check_lengths(array, given)
     return array, given, folds(fold, len(array))
 
@@ -237,6 +276,14 @@ def number(value: Any, name: str) -> float:
         raise InputError(f"{name} is {value!r}, but must be a number") from error
     if not np.isfinite(found):
         raise InputError(f"{name} is {value!r}, but must be a finite number")
+    return found
+
+
+def seconds(value: Any, name: str) -> float:
+    """Checks that the value is a number of seconds."""
+    found = number(value, name)
+    if found <= 0:
+        raise InputError(f"{name} is {value!r}, but must be a number of seconds above 0")
     return found
 
 

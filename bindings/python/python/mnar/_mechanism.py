@@ -32,6 +32,8 @@ class LabelMechanism(BaseEstimator):
         ``population`` what one trained with 1/phi weights or on fully labelled data learns.
     logits : bool
         Whether the arrays called `proba` hold logits (log-probabilities up to a constant per row), not probabilities.
+    positive : label, optional
+        The class whose probability the arrays called `proba` hold, if they are single columns and there are two classes.
     calibrate : {"auto", "bcts", "none"}
         Whether to calibrate labelled posteriors, that is, to adjust them to the class frequencies of the labelled rows.
         ``bcts`` is bias-corrected temperature scaling; ``auto`` uses it for the label-shift estimator.
@@ -47,6 +49,8 @@ class LabelMechanism(BaseEstimator):
         information.
     replicates : int
         Number of bootstrap replicates.
+    budget : float, optional
+        Seconds after which no more replicates are started, once there are eight.
     sensitivity : sequence of float
         Odds factors; the result then shows how phi and the class shares move if easy rows are labelled more readily by
         these factors.
@@ -100,6 +104,8 @@ class LabelMechanism(BaseEstimator):
         sensitivity: ArrayLike = (),
         seed: int = 0,
         logits: bool = False,
+        positive: Any = None,
+        budget: float | None = None,
     ) -> None:
         self.method = method
         self.posterior = posterior
@@ -112,6 +118,8 @@ class LabelMechanism(BaseEstimator):
         self.sensitivity = sensitivity
         self.seed = seed
         self.logits = logits
+        self.positive = positive
+        self.budget = budget
 
     def fit(
         self,
@@ -130,7 +138,8 @@ class LabelMechanism(BaseEstimator):
         Parameters
         ----------
         proba : array of shape (n_samples, n_classes)
-            Class probabilities of every row, labelled or not, as a numpy, pandas, polars or torch object.
+            Class probabilities of every row, labelled or not, as a numpy, pandas, polars or torch object; a column of lists; or
+            one column for two classes, see `positive`.
         y : array of shape (n_samples,)
             Labels. A missing label is -1 (or NaN) if labels are numbers, None or NaN if they are strings.
         fold : array of shape (n_samples,), optional
@@ -148,7 +157,7 @@ class LabelMechanism(BaseEstimator):
             True for rows whose label was requested at random. The class shares then rest on these rows, whatever decided
             the other labels. The classifier must not have been trained on them.
         """
-        array, labels, folds = _inputs.rows(proba, y, fold, classes, self.logits)
+        array, labels, folds = _inputs.rows(proba, y, fold, classes, self.logits, self.positive)
         rows = len(labels.codes)
         columns, grouping = _inputs.columns(given, rows, "given"), _inputs.columns(by, rows, "by")
         if len(grouping) > 1:
@@ -261,7 +270,7 @@ class LabelMechanism(BaseEstimator):
 
     def _reweighed(self, proba: Any, unlabelled: bool) -> NDArray[np.float64]:
         check_is_fitted(self)
-        array = _inputs.probabilities(proba, self.classes_, self.logits)
+        array = _inputs.probabilities(proba, self.classes_, self.logits, self.positive)
         if array.shape[1] != len(self.classes_):
             raise InputError(f"proba has {array.shape[1]} columns, but there are {len(self.classes_)} classes")
         return self._reweigh(array, self._of_rows(len(array)), self._factors, unlabelled)
@@ -326,6 +335,7 @@ class LabelMechanism(BaseEstimator):
                 "replicates": _inputs.count(self.replicates, "replicates"),
                 "sensitivity": numbers(self.sensitivity, "sensitivity") or [],
                 "seed": _inputs.count(self.seed, "seed"),
+                "budget": None if self.budget is None else _inputs.seconds(self.budget, "budget"),
                 **getattr(self, "_extra", {}),
             }
         )

@@ -58,6 +58,7 @@ class Run:
         sets: float | None = None,
         set_kind: str = "per-class",
         shares: Mapping[Any, float] | None = None,
+        memory: str | None = None,
     ) -> Any:
         """Predict new rows with the debiased model.
 
@@ -79,6 +80,8 @@ class Run:
             Whether the sets hold for every class, or on average over the population.
         shares : mapping of class to share, optional
             Class shares where the model is used, if they are others than in the run.
+        memory : str, optional
+            How much memory there is, such as ``"2GB"``; data may take a quarter of it. By default that of the machine.
 
         Returns
         -------
@@ -90,7 +93,7 @@ class Run:
         target = None if output is None else Path(output)
         asked = None if sets is None else (float(sets), set_kind)
         moved = None if shares is None else {str(name): float(share) for name, share in shares.items()}
-        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline, asked, moved)
+        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline, asked, moved, memory)
         if columns is None:
             return None
         try:
@@ -116,6 +119,7 @@ def fit(
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     quiet: bool = True,
+    memory: str | None = None,
     **options: Any,
 ) -> Run:
     """Estimate, test, and train a classifier corrected for label-selection bias: the same as ``mnar fit``.
@@ -133,9 +137,12 @@ def fit(
         Resume an interrupted run in that folder.
     quiet : bool
         No progress on stderr.
+    memory : str, optional
+        How much memory there is, such as ``"2GB"``; data may take a quarter of it, and larger files are refused. By default that
+        of the machine.
     **options
         Every option of ``mnar fit`` by its name, with ``_`` for ``-``: ``epochs=20``, ``method="label-shift"``,
-        ``id="patient"``, ``ignore=["ward"]``.
+        ``id="patient"``, ``ignore=["ward"]``, ``budget="60s"``.
 
     Returns
     -------
@@ -146,7 +153,7 @@ def fit(
     if out is None:
         out = f"{source.stem}-run" if isinstance(source, Path) else "mnar-run"
     given = _options({**options, "label": label})
-    found, html = _native.fit(source, json.dumps(given), Path(out), bool(resume), bool(quiet))
+    found, html = _native.fit(source, json.dumps(given), Path(out), bool(resume), bool(quiet), memory)
     return Run(out, json.loads(found), html)
 
 

@@ -23,15 +23,15 @@ pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     pub(crate) table: TableArgs,
 
-    /// Another model: what the names of its probability columns start with; may be repeated. It is compared with the first
+    /// Another model: the prefix of its probability columns; may be repeated. It is compared with the first
     #[arg(long, value_name = "PREFIX")]
     pub(crate) model: Vec<String>,
 
-    /// A model that gives decisions alone: the column of the classes that it chose; may be repeated
+    /// A model that gives only decisions: the column of the classes it chose; may be repeated
     #[arg(long, value_name = "COLUMN")]
     pub(crate) decision: Vec<String>,
 
-    /// Metrics per group of this column too, such as each hospital
+    /// Report metrics for each group of this column too, such as each hospital
     #[arg(long, value_name = "COLUMN")]
     pub(crate) by: Option<String>,
 

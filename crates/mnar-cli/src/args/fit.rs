@@ -14,8 +14,9 @@ use std::path::PathBuf;
   mnar fit clinic.csv --settings earlier-run/settings.toml
   mnar fit clinic.csv --label diagnosis --out clinic --resume
 
-DATA is a CSV or Parquet table, an .npy or MedMNIST-style .npz file, a folder with MNIST's idx or CIFAR-10's binary files,
-or an image folder: one folder per class, and `unlabelled`.")]
+DATA is a table (CSV, spreadsheet, Parquet, Arrow or JSON lines), an .npy or MedMNIST-style .npz
+file, a folder with the idx files of MNIST or the binary files of CIFAR-10, or an image folder: one
+folder per class, and `unlabelled`.")]
 pub(crate) struct FitArgs {
     /// The data
     #[arg(value_name = "DATA")]
@@ -29,7 +30,7 @@ pub(crate) struct FitArgs {
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Read options from a TOML file, such as the settings.toml of a run; its names are those of the flags, and flags win
+    /// Read options from a TOML file, such as the settings.toml of a run; its names are those of the flags, and flags take precedence
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
@@ -48,7 +49,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -58,8 +59,9 @@ pub(crate) struct FitArgs {
   mnar predict clinic-run new.csv -o predictions.csv
   mnar predict derma dermamnist.npz --split test -o predictions.parquet
 
-Columns: `predicted` and `confidence`; p_CLASS, the probability in the whole population; u_CLASS, the probability for a
-row that was left unlabelled by the same mechanism; with --sets, `set` and `set_size`.")]
+Columns: `predicted` and `confidence`; p_CLASS, the probability in the whole population; u_CLASS,
+the probability for a row that was left unlabelled by the same mechanism; with --sets, `set` and
+`set_size`.")]
 pub(crate) struct PredictArgs {
     /// A run folder of `mnar fit`
     #[arg(value_name = "RUN")]
@@ -77,7 +79,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
 
-    /// Which part of the data, where they come in parts
+    /// Which part of the data to predict, if they come in parts
     #[arg(long, value_enum, default_value_t = SplitName::Test)]
     pub(crate) split: SplitName,
 
@@ -89,7 +91,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_enum, default_value_t = SetKind::PerClass, requires = "sets")]
     pub(crate) set_kind: SetKind,
 
-    /// Class shares where the model is used, if they are others than in the run: a=0.2,b=0.8
+    /// Class shares where the model is used, if they differ from those of the run: a=0.2,b=0.8
     #[arg(long, value_name = "SHARES")]
     pub(crate) shares: Option<PerClass>,
 

@@ -12,8 +12,8 @@ use std::path::PathBuf;
   mnar inspect clinic.xlsx --sheet 2024 --label diagnosis --missing unknown
   mnar inspect scans/ --format json
 
-Nothing is written. DATA is whatever `mnar fit` takes. Exit code 0 if the data could be read at all, even if they have
-problems that would stop `mnar fit`; these are printed.")]
+Nothing is written. DATA is whatever `mnar fit` takes. Problems that would stop `mnar fit` are
+printed; the exit code is 0 unless the data cannot be read at all.")]
 pub(crate) struct InspectArgs {
     /// The data
     #[arg(value_name = "DATA")]
@@ -39,7 +39,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 
-    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    /// Treat labels such as NA, ? or -1 as classes, not as missing
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Estimate(EstimateArgs),
     /// Test whether the labels are informative
     Test(TestArgs),
-    /// A model's true accuracy, recall, AUC and so on, from labels that are a biased selection
+    /// Estimate a model's true accuracy, recall, AUC and more from labels that are a biased selection
     Evaluate(Box<EvaluateArgs>),
     /// End to end on your data: estimate, test, and train a classifier corrected for label-selection bias
     Fit(Box<FitArgs>),
@@ -115,14 +115,14 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 
-    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    /// Treat labels such as NA, ? or -1 as classes, not as missing
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
 
-    /// Seed of the draw
+    /// Seed of the random draw
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
@@ -141,11 +141,11 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_enum, default_value_t = DemoSample::Digits)]
     pub(crate) dataset: DemoSample,
 
-    /// The folder of the report
+    /// Folder for the report
     #[arg(long, value_name = "DIR", default_value = "mnar-demo")]
     pub(crate) out: PathBuf,
 
-    /// Seed of every draw
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
@@ -153,7 +153,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

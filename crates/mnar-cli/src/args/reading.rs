@@ -7,8 +7,8 @@ use std::path::Path;
 /// How much memory there is.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct MemoryArgs {
-    /// How much memory there is, such as 2GB; data may take a quarter of it, and files that hold more, or claim to, are
-    /// refused [default: all of the machine's]
+    /// Available memory, such as 2GB; data may take a quarter of it, and files that hold more, or claim to, are refused
+    /// [default: all of the machine's]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Memory>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) label: String,
 
-    /// What the names of the probability columns start with; the rest is the class. Or the name of one column: a list of all
+    /// Prefix of the probability columns; the rest of each name is the class. Or the name of a single column: a list of all
     /// probabilities in every row (see --classes), or the probability of one of two classes (see --positive)
     #[arg(long, value_name = "PREFIX|COLUMN", default_value = "p_")]
     pub(crate) proba: String,
@@ -36,16 +36,16 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) classes: Vec<String>,
 
-    /// The class that a single column is the probability of
+    /// The class whose probability a single column holds
     #[arg(long, value_name = "CLASS")]
     pub(crate) positive: Option<String>,
 
-    /// Which posterior the probabilities are: `labelled` is what a classifier trained on the labelled rows alone
-    /// learns, `population` one trained with 1/phi weights or on fully labelled data
+    /// What the probabilities stand for: `labelled` is what a classifier learns from the labelled rows alone, `population`
+    /// what it learns with 1/phi weights or from fully labelled data
     #[arg(long, value_enum, default_value_t = PosteriorKind::Labelled)]
     pub(crate) posterior: PosteriorKind,
 
-    /// The column that says in which fold each row was held out, where the predictions are cross-fitted
+    /// The column with the fold in which each row was held out, if the predictions are cross-fitted
     #[arg(long, value_name = "COLUMN")]
     pub(crate) fold: Option<String>,
 
@@ -55,13 +55,13 @@ pub(crate) struct TableArgs {
     pub(crate) features: Option<String>,
 
     /// Columns that labelling may depend on besides the class, comma-separated, such as hospital,year; "hospital*age" is both
-    /// columns and their product. `auto` takes in those that the data show to matter (with --features), `none` the class alone.
-    /// For a table of predictions, the classifier must have seen these columns
+    /// columns and their product. `auto` includes those that the data show to matter (with --features), `none` uses the class
+    /// alone. For a table of predictions, the classifier must have seen these columns
     #[arg(long, value_name = "COLUMNS", default_value = "auto")]
     pub(crate) given: Given,
 
-    /// A column that marks rows whose label was requested at random (1 or yes): the class shares then rest on these rows,
-    /// whatever decided the other labels, and the mechanism is checked against them
+    /// A column that marks rows whose label was requested at random (1 or yes): the class shares are then based on these
+    /// rows, whatever decided the other labels, and the mechanism is checked against them
     #[arg(long, value_name = "COLUMN")]
     pub(crate) audit: Option<String>,
 
@@ -81,7 +81,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "VALUE")]
     pub(crate) missing: Vec<String>,
 
-    /// Take labels such as NA, ? or -1 for classes, instead of for missing
+    /// Treat labels such as NA, ? or -1 as classes, not as missing
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
@@ -89,7 +89,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "NAME", requires = "features")]
     pub(crate) sheet: Option<String>,
 
-    /// The classifier that is cross-fitted on features; auto takes whichever predicts labels that it has not seen better
+    /// The classifier that is cross-fitted on features; auto takes the one that better predicts labels it has not seen
     #[arg(long, value_enum, default_value_t = TableClassifier::Auto)]
     pub(crate) classifier: TableClassifier,
 
@@ -108,7 +108,7 @@ pub(crate) struct TableArgs {
     #[arg(skip)]
     pub(crate) held: Option<TextTable>,
 
-    /// Seed of every draw
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
@@ -116,7 +116,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -161,7 +161,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = IntervalMethod::Auto)]
     pub(crate) interval: IntervalMethod,
 
-    /// Class shares and phi per group of this column too, such as each hospital
+    /// Report class shares and phi for each group of this column too, such as each hospital
     #[arg(long, value_name = "COLUMN")]
     pub(crate) by: Option<String>,
 
@@ -169,7 +169,7 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "N")]
     pub(crate) replicates: Option<usize>,
 
-    /// End the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
+    /// Stop the bootstrap after this time, such as 30s or 5m, if it has 8 replicates by then
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Budget>,
 
@@ -183,14 +183,14 @@ pub(crate) struct EstimateArgs {
     #[arg(long)]
     pub(crate) keep_formulas: bool,
 
-    /// Add this many replicate weights per row to the --weights file, for standard errors by survey software that count the
-    /// mechanism and, with --features, the classifier
+    /// Add this many replicate weights per row to the --weights file, for standard errors by survey software that include
+    /// the error of the mechanism and, with --features, of the classifier
     #[arg(long, value_name = "N", requires = "weights", conflicts_with_all = ["stream", "audit"],
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub(crate) replicate_weights: Option<u32>,
 
-    /// Write the labels with the missing ones drawn from what is expected of them, once for every column imputed_1, imputed_2,
-    /// ...: analyse each column, and put the results together by Rubin's rules
+    /// Write the labels with the missing ones drawn from their estimated distribution, in columns imputed_1, imputed_2, ...:
+    /// analyse each column, and combine the results by Rubin's rules
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stream", "audit"])]
     pub(crate) imputed: Option<PathBuf>,
 
@@ -202,15 +202,15 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
-    /// How phi and the shares move if easy rows are labelled more readily by these odds factors, such as 0.5,1,2
+    /// Show how phi and the shares change if easy rows are labelled more readily, by these odds factors, such as 0.5,1,2
     #[arg(long, value_name = "FACTORS", allow_negative_numbers = true, value_delimiter = ',')]
     pub(crate) sensitivity: Vec<f64>,
 
-    /// How many labels would give intervals of phi this wide
+    /// Show how many labels would give intervals of phi of this width
     #[arg(long, value_name = "WIDTH", allow_negative_numbers = true)]
     pub(crate) width: Option<f64>,
 
-    /// Walk over a Parquet file, or all files of a folder or pattern, in flat memory instead of loading them (automatic where the
+    /// Stream a Parquet file, or all files of a folder or pattern, in constant memory instead of loading them (automatic if the
     /// probabilities would take more than 4 GB, or a quarter of --memory)
     #[arg(long, conflicts_with_all = ["features", "sensitivity", "audit"])]
     pub(crate) stream: bool,
@@ -314,7 +314,7 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     pub(crate) table: TableArgs,
 
-    /// The test; auto takes the one whose size holds for the table at hand, the permutation test
+    /// The test; auto takes the permutation test, whose size holds whatever the classifier
     #[arg(long, value_enum, default_value_t = TestMethod::Auto)]
     pub(crate) method: TestMethod,
 
@@ -322,7 +322,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     pub(crate) level: f64,
 
-    /// Walk over Parquet files in flat memory instead of loading them: the permutation test against its chi-square limit, without
+    /// Stream Parquet files in constant memory instead of loading them: the permutation test with its chi-square limit, without
     /// folds and without the verdict on columns
     #[arg(long, conflicts_with_all = ["features", "fold", "audit"])]
     pub(crate) stream: bool,
@@ -335,11 +335,11 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "N", default_value_t = 199)]
     pub(crate) replicates: usize,
 
-    /// How many labels would give the permutation test this power
+    /// Show how many labels would give the permutation test this power
     #[arg(long, value_name = "POWER", allow_negative_numbers = true)]
     pub(crate) power: Option<f64>,
 
-    /// Exit with 1 where the test rejects
+    /// Exit with 1 if the test rejects
     #[arg(long)]
     pub(crate) fail_on_reject: bool,
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     let estimated = match Input::read(&args.table, args.by.as_ref(), loading)? {
         Input::Stream(table) => streamed(&args, &table, &terminal),
         Input::Table(table) if table.positive_unlabelled().is_some() => {
-            return positive(&args, &table, &terminal, &stop);
+            return positive(&args, &table, typed, &terminal, &stop);
         }
         Input::Table(table) => in_memory(&args, &table, typed, start, &terminal),
     };
@@ -60,11 +60,19 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         }
         estimated => estimated?,
     };
-    match args.table.format {
-        Format::Json => output::print_json_beside(args.weights.as_deref(), &Versioned::new(&found))?,
-        Format::Text => output::print_beside(args.weights.as_deref(), &estimate_text(&found, &settings))?,
-    }
+    print(&args, typed, &settings, &found)?;
     Ok(Outcome::Done)
+}
+
+fn print(args: &EstimateArgs, typed: &Typed, settings: &EstimateSettings, found: &Findings) -> Result<()> {
+    let beside = args.weights.as_deref();
+    match args.table.format {
+        Format::Json => output::print_json_beside(beside, &Versioned::new(found)),
+        Format::Text => {
+            let origin = typed.origin(&args.table.table, Some(&args.table.label), None);
+            output::print_beside(beside, &estimate_text(found, settings, |task| origin.spell(task)))
+        }
+    }
 }
 
 fn in_memory(
@@ -117,7 +125,7 @@ fn in_memory(
 const IMPUTATIONS: u32 = 20;
 
 /// Only one class is ever labelled: bounds, and an estimate where the share of the class is given.
-fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
+fn positive(args: &EstimateArgs, table: &Table, typed: &Typed, terminal: &Terminal, stop: &Stop) -> Result<Outcome> {
     let Some(encoded) = table.positive_unlabelled() else { bail!("more than one class is labelled") };
     if args.imputed.is_some() {
         bail!("labels cannot be imputed where a single class is ever labelled; leave out --imputed");
@@ -156,12 +164,7 @@ fn positive(args: &EstimateArgs, table: &Table, terminal: &Terminal, stop: &Stop
         }
         write_weights(path, table, &found, None, formulas(args.keep_formulas))?;
     }
-    match args.table.format {
-        Format::Json => output::print_json_beside(args.weights.as_deref(), &Versioned::new(&found))?,
-        Format::Text => {
-            output::print_beside(args.weights.as_deref(), &estimate_text(&found, &EstimateSettings::default()))?;
-        }
-    }
+    print(args, typed, &EstimateSettings::default(), &found)?;
     Ok(Outcome::Done)
 }
 

@@ -49,15 +49,29 @@ impl Next {
             Task::Predict => {
                 self.run.as_ref().map(|run| format!("mnar predict {} NEW_DATA -o predictions.csv", quoted(run)))
             }
-            // A run of `fit` trains with the weights; the others write them.
-            Task::Weights if self.run.is_none() => Some(self.again("weights", "weights.csv", "")),
+            // A run of `fit` trains with the weights; the others write them, if they have not just done so.
+            Task::Weights if self.run.is_none() && without(&self.typed.0, "weights").len() == self.typed.0.len() => {
+                Some(self.again("weights", "weights.csv", ""))
+            }
             Task::Inspect => {
                 let label = self.label.as_ref().map_or_else(String::new, |label| format!(" --label {}", quoted(label)));
                 Some(format!("mnar inspect {}{label}", quoted(&self.data)))
             }
+            Task::Estimate => Some(self.estimate()),
             Task::OwnData => Some("mnar fit DATA --label COLUMN".to_owned()),
             _ => None,
         }
+    }
+
+    /// `mnar estimate` for a `mnar test`, without the options that only a test has.
+    fn estimate(&self) -> String {
+        let only_test = ["method", "level", "permutations", "replicates", "power"];
+        let mut words = only_test.iter().fold(self.typed.0.clone(), |words, option| without(&words, option));
+        words.retain(|word| word != "--fail-on-reject");
+        if let Some(test) = words.iter_mut().find(|word| *word == "test") {
+            *test = "estimate".to_owned();
+        }
+        Typed(words).command()
     }
 
     /// The same command with an option, in a run folder of its own.
@@ -110,5 +124,9 @@ mod tests {
         let weights = "mnar estimate p.csv --label y --report p.html --weights weights.csv";
         assert_eq!(estimate.command(&Task::Weights).as_deref(), Some(weights));
         assert_eq!(estimate.command(&Task::Predict), None);
+        let words =
+            ["test", "p.csv", "--label", "y", "--power", "0.8", "--method=lrt", "--fail-on-reject", "--fold", "f"];
+        let test = next(&words, None);
+        assert_eq!(test.command(&Task::Estimate).as_deref(), Some("mnar estimate p.csv --label y --fold f"));
     }
 }

@@ -1,25 +1,25 @@
 //! `mnar test`: are the labels informative?
 
-use crate::Outcome;
 use crate::args::{Format, TestArgs};
 use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
 use crate::streamed::{about, of_files};
 use crate::terminal::Terminal;
+use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
 use mnar::analysis::{TestFindings, TestMethod, TestSettings};
 use mnar_data::ParquetPredictions;
 use mnar_report::test_text;
 use mnar_run::TableClassifier;
 
-pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
+pub(crate) fn run(mut args: TestArgs, typed: &Typed) -> Result<Outcome> {
     let settings = args.settings();
     // These tests refit a regression on the features.
     let of_regression = !matches!(args.method, TestMethod::Auto | TestMethod::Permutation);
     match args.table.classifier {
         TableClassifier::Auto if of_regression => args.table.classifier = TableClassifier::Softmax,
-        TableClassifier::Trees if of_regression => {
+        TableClassifier::Trees | TableClassifier::Quadratic if of_regression => {
             bail!("this test refits a softmax regression; use --classifier softmax, or --method permutation")
         }
         _ => {}
@@ -28,7 +28,7 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
     let loading = if args.stream { Loading::Stream } else { Loading::Load };
     let table = match Input::read(&args.table, None, loading)? {
         Input::Table(table) => table,
-        Input::Stream(table) => return streamed(&args, &settings, &table),
+        Input::Stream(table) => return streamed(&args, typed, &settings, &table),
     };
     if table.positive_unlabelled().is_some() {
         bail!(
@@ -49,21 +49,25 @@ pub(crate) fn run(mut args: TestArgs) -> Result<Outcome> {
         }
         found => found?,
     };
-    print(&args, &settings, &found)
+    print(&args, typed, &settings, &found)
 }
 
-fn streamed(args: &TestArgs, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
+fn streamed(args: &TestArgs, typed: &Typed, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
     let terminal = Terminal::new(args.table.quiet, Stop::on_signals()?.flag());
     say(table.notes(), &terminal);
     let found = settings.run_streamed(table, about(table), None).map_err(of_files)?;
     terminal.clear();
-    print(args, settings, &found)
+    print(args, typed, settings, &found)
 }
 
-fn print(args: &TestArgs, settings: &TestSettings, found: &TestFindings) -> Result<Outcome> {
+fn print(args: &TestArgs, typed: &Typed, settings: &TestSettings, found: &TestFindings) -> Result<Outcome> {
     match args.table.format {
         Format::Json => output::print_json(&Versioned::new(found))?,
-        Format::Text => output::print(&test_text(found, settings, args.table.features.is_some()))?,
+        Format::Text => {
+            let origin = typed.origin(&args.table.table, Some(&args.table.label), None);
+            let refitted = args.table.features.is_some();
+            output::print(&test_text(found, settings, refitted, |task| origin.spell(task)))?;
+        }
     }
     Ok(if found.decision.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
 }

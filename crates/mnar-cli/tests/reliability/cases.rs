@@ -196,9 +196,9 @@ fn changed_files_are_noticed() {
     let text = fs::read_to_string(run.join("report.json")).unwrap();
     fs::write(run.join("report.json"), text.replacen("0.", "1.", 1)).unwrap();
     refused(&report(), "report.json cannot be trusted");
-    fs::rename(run.join("model/trees.json"), run.join("trees.json")).unwrap();
+    fs::rename(run.join("model/beside.json"), run.join("beside.json")).unwrap();
     let predict = || mnar(home.path()).args(["predict", "run", "t.csv", "-o", "p.csv"]).output().unwrap();
-    refused(&predict(), "trees.json cannot be trusted: it is missing");
+    refused(&predict(), "beside.json cannot be trusted: it is missing");
 }
 
 /// A table without some of the columns of the model: all of them are named.

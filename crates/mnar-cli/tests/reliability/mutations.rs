@@ -56,7 +56,7 @@ pub(crate) fn mutate(times: usize, seed: u64) -> Found {
         reseal(&run);
         predicts(&run, &with_sets)
     });
-    part("trees.json", &run.join("model/trees.json"), &|| {
+    part("beside.json", &run.join("model/beside.json"), &|| {
         reseal(&run);
         predicts(&run, &with_sets)
     });

@@ -221,7 +221,7 @@ pub(crate) fn judged(kind: VerdictKind, columns: Option<[String; 5]>) -> Report 
         "headline": headline,
         "checked": [
             format!("Is it chance? {}", if kind == VerdictKind::AtRandom { "Not rejected at the 5% level (p = 0.410)." } else { "Rejected at the 5% level (p < 0.001)." }),
-            format!("Is the class enough? {}", if columns_matter { format!("No: labels also depend on {site} (p < 0.001).") } else { "Nothing else shows among 6 things that were looked at (smallest corrected p = 0.620).".to_owned() }),
+            format!("Is the class enough? {}", if columns_matter { format!("No: labels also depend on {site} (p < 0.001).") } else { "Nothing else was found, in 5 columns or in how sure the classifier is (smallest corrected p = 0.620).".to_owned() }),
         ],
         "cannot_know": "Columns that are not in the data may decide as well; nothing here can show that.",
     });

@@ -6,11 +6,11 @@ use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
 use crate::error::Error;
 use crate::labels::{Class, Labels};
-use crate::posteriors::Posteriors;
+use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::progress::{Progress, Stage};
 use crate::rows::Sample;
 use crate::test::{InSampleCheck, PermutationTest, TestResult, affordable_permutations};
-use ndarray::Array2;
+use ndarray::{Array2, ShapeBuilder as _};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
@@ -222,20 +222,52 @@ impl<'a> Refits<'a> {
     }
 
     /// The posteriors of a replicate, whose rows have these weights.
-    pub(super) fn posteriors(&self, weights: &[f64], replicate: u64) -> Result<Cow<'_, Posteriors>, Error> {
+    pub(super) fn posteriors(
+        &self,
+        weights: &[f64],
+        replicate: u64,
+        progress: &dyn Progress,
+    ) -> Result<Cow<'_, Posteriors>, Error> {
         let kept = self.kept.get(replicate as usize);
         if let Some(posteriors) = kept.and_then(OnceLock::get) {
             return Ok(Cow::Borrowed(posteriors));
         }
-        // New folds as well: their draw is part of what makes the estimate vary.
-        let seed = self.seed.wrapping_add((replicate + 1) << 20);
-        let plan = FoldPlan::for_labels(self.labels, self.n_folds, seed)?;
-        let classifier = self.started.as_deref().unwrap_or(self.features.classifier);
-        let features = Features { classifier, ..self.features };
-        let posteriors = features.posteriors(self.labels, &plan, Some(weights), seed, &())?;
+        let name = format!("refit {replicate}");
+        let earlier = progress.kept(&name).and_then(|bytes| from_bytes(&bytes, self.labels));
+        let posteriors = match earlier {
+            Some(posteriors) => posteriors,
+            None => {
+                let posteriors = self.refitted(weights, replicate)?;
+                progress.keep(&name, &|| to_bytes(&posteriors));
+                posteriors
+            }
+        };
         Ok(match kept {
             Some(kept) => Cow::Borrowed(kept.get_or_init(|| posteriors)),
             None => Cow::Owned(posteriors),
         })
     }
+
+    fn refitted(&self, weights: &[f64], replicate: u64) -> Result<Posteriors, Error> {
+        // New folds as well: their draw is part of what makes the estimate vary.
+        let seed = self.seed.wrapping_add((replicate + 1) << 20);
+        let plan = FoldPlan::for_labels(self.labels, self.n_folds, seed)?;
+        let classifier = self.started.as_deref().unwrap_or(self.features.classifier);
+        let features = Features { classifier, ..self.features };
+        features.posteriors(self.labels, &plan, Some(weights), seed, &())
+    }
+}
+
+/// Probabilities as their bytes, class by class.
+fn to_bytes(posteriors: &Posteriors) -> Vec<u8> {
+    let columns = (0..posteriors.n_classes()).flat_map(|k| posteriors.column(k));
+    columns.flat_map(|p| p.to_le_bytes()).collect()
+}
+
+/// Reads them back; `None` where the bytes are not probabilities of these rows and classes.
+fn from_bytes(bytes: &[u8], labels: &Labels) -> Option<Posteriors> {
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    let p: Vec<f64> = numbers.iter().map(|number| f64::from_le_bytes(*number)).collect();
+    let p = Array2::from_shape_vec((labels.len(), labels.n_classes()).f(), p).ok()?;
+    rest.is_empty().then(|| Posteriors::new(p, PosteriorKind::Labelled).ok()).flatten()
 }

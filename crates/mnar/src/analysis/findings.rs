@@ -28,6 +28,7 @@ use crate::solver::Solver;
 use crate::sums::Tally;
 use crate::test::{InSampleCheck, SelfMaskingCheck, in_sample_check, self_masking_check};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The rows that a result rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,10 +199,10 @@ pub struct Findings {
     pub positive: Option<PositiveBound>,
     /// The posteriors after calibration, where there was one.
     #[serde(skip)]
-    pub calibrated: Option<Posteriors>,
+    pub calibrated: Option<Arc<Posteriors>>,
     /// P(labelled | class, columns) of every row, where the mechanism depends on columns.
     #[serde(skip)]
-    pub row_phi: Option<Vec<Phi>>,
+    pub row_phi: Option<Arc<[Phi]>>,
 }
 
 impl Findings {
@@ -363,7 +364,7 @@ impl EstimateSettings {
             by,
             groups,
             mechanism: mechanism.map(|found| found.mechanism).filter(|mechanism| !mechanism.terms.is_empty()),
-            row_phi,
+            row_phi: row_phi.map(Arc::from),
             in_sample,
             self_masking,
             breakdown,
@@ -371,7 +372,7 @@ impl EstimateSettings {
             classifier,
             tried: evidence.tried.clone(),
             features: evidence.features.map(|features| features.names.to_vec()).filter(|names| !names.is_empty()),
-            calibrated: calibration.map(|calibration| calibration.posteriors),
+            calibrated: calibration.map(|calibration| Arc::new(calibration.posteriors)),
             ..self.assemble(&recipe, estimate, parts)?
         };
         if let Some(rows) = &found.row_phi {

@@ -177,6 +177,12 @@ impl<'a> Candidates<'a> {
         GivenColumns { columns, terms: self.design.len(), scored: true, by: None }
     }
 
+    /// The terms of the mechanism, and no direction beside them.
+    pub(super) fn terms_alone(&self) -> GivenColumns<'_> {
+        let columns = self.design.columns().iter().map(Vec::as_slice).collect();
+        GivenColumns { columns, terms: self.design.len(), scored: true, by: None }
+    }
+
     /// One group per column, and the classifier's uncertainty as the last.
     fn groups(&self) -> Vec<usize> {
         self.columns.iter().map(|(_, size)| *size).chain([1]).collect()

@@ -49,7 +49,7 @@ impl EstimateSettings {
         let bootstrap = Bootstrap { replicates: count, seed: self.seed, until: None };
         bootstrap.draw(evidence.labels.len(), progress, |weights, replicate| {
             let posteriors = match &refits {
-                Some(refits) => refits.posteriors(weights, replicate)?,
+                Some(refits) => refits.posteriors(weights, replicate, progress)?,
                 None => Cow::Borrowed(evidence.posteriors.as_ref()),
             };
             compute(&again, &posteriors, weights, replicate)

@@ -188,14 +188,14 @@ impl Labelling {
             let found = check.columns.iter().filter(|column| column.p_holm <= self.level);
             let found = found.chain(Some(&check.easy_rows).filter(|rows| rows.p_holm <= self.easy_rows_level(check)));
             let found: Vec<String> = found.map(|column| format!("{} ({})", column.column, p(column.p_holm))).collect();
-            let looked_at = check.columns.len() + 1;
             checked.push(match found.as_slice() {
                 [] if check.columns.is_empty() => format!(
                     "{what} No sign that labels depend on how sure the classifier is ({}); there are no columns to look at.",
                     p(check.p_value)
                 ),
                 [] => format!(
-                    "{what} Nothing else shows among {looked_at} things that were looked at (smallest corrected {}).",
+                    "{what} Nothing else was found, in {} or in how sure the classifier is (smallest corrected {}).",
+                    columns(check.columns.len()),
                     p(check.p_value)
                 ),
                 found => format!("{what} No: labels also depend on {}.", found.join(", ")),
@@ -282,4 +282,8 @@ fn rates_in_words(effect: &ColumnEffect) -> String {
 /// A p-value in words.
 fn p(value: f64) -> String {
     if value < 0.001 { "p < 0.001".to_owned() } else { format!("p = {value:.3}") }
+}
+/// "1 column", "12 columns".
+fn columns(count: usize) -> String {
+    format!("{count} column{}", if count == 1 { "" } else { "s" })
 }

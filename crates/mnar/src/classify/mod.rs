@@ -3,10 +3,12 @@
 //! Cross-fitting, the bootstrap that refits and the choice of a classifier are written against [`Classifier`]. Softmax
 //! regression and boosted trees implement it here; the networks of `mnar-train` implement it on images and encoded tables.
 
+pub mod randomised;
 pub mod softmax;
 pub mod trees;
 
-pub use softmax::{FittedSoftmax, SoftmaxRegression, Standardise};
+pub use randomised::{FittedRandomised, RandomisedTrees};
+pub use softmax::{FittedSoftmax, SoftmaxRegression, Standardise, Terms};
 pub use trees::{BoostedTrees, FittedTrees};
 
 use crate::error::Error;
@@ -51,6 +53,12 @@ pub trait Classifier<X: ?Sized>: Sync {
     /// Roughly how many seconds one fit takes on one core; what a bootstrap is planned with. It depends on the arguments alone,
     /// so that the same table gets the same number of replicates on every machine.
     fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64;
+
+    /// By how many standard errors its loss must be lower than that of a simpler classifier to be preferred to it. A difference
+    /// within the noise is no reason to leave what is refitted faster and extrapolates better.
+    fn margin(&self) -> f64 {
+        2.0
+    }
 
     /// Whether several fits may run side by side. A classifier that uses all cores by itself says no.
     fn parallel(&self) -> bool {

@@ -8,13 +8,60 @@ use crate::error::Error;
 use crate::labels::Class;
 use crate::progress::Progress;
 use nalgebra::{DMatrix, DVector};
-use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
+use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Ix2, Zip};
 use serde::{Deserialize, Serialize};
+
+/// What a softmax regression makes of the columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Terms {
+    /// The columns as they are.
+    #[default]
+    Linear,
+    /// The columns, their squares and their products: classes may differ in spread and correlation as well as in their means.
+    Quadratic,
+}
+
+/// Standardised values further out than this count as this in squares and products, so that one row cannot decide.
+const OUTERMOST: f64 = 3.0;
+
+impl Terms {
+    /// How many terms so many columns have.
+    pub fn count(self, columns: usize) -> usize {
+        match self {
+            Self::Linear => columns,
+            Self::Quadratic => columns + columns * (columns + 1) / 2,
+        }
+    }
+
+    /// The terms of rows with these columns.
+    fn of<'a>(self, x: ArrayView2<'a, f64>) -> CowArray<'a, f64, Ix2> {
+        if self == Self::Linear {
+            return x.into();
+        }
+        let (n, d) = x.dim();
+        let mut terms = Array2::zeros((n, self.count(d)));
+        for (from, mut to) in x.rows().into_iter().zip(terms.rows_mut()) {
+            let mut at = d;
+            for j in 0..d {
+                to[j] = from[j];
+                let value = from[j].clamp(-OUTERMOST, OUTERMOST);
+                for l in j..d {
+                    to[at] = value * from[l].clamp(-OUTERMOST, OUTERMOST);
+                    at += 1;
+                }
+            }
+        }
+        terms.into()
+    }
+}
 
 /// Settings of softmax regression.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SoftmaxRegression {
+    /// What it makes of the columns.
+    pub terms: Terms,
     /// Ridge penalty on the weights, against the *sum* of the losses.
     pub l2: f64,
     /// Stop when no entry of the gradient exceeds this times the sum of the weights.
@@ -25,14 +72,21 @@ pub struct SoftmaxRegression {
 
 impl Default for SoftmaxRegression {
     fn default() -> Self {
-        Self { l2: 1.0, tolerance: 1e-7, max_iterations: 100 }
+        Self { terms: Terms::Linear, l2: 1.0, tolerance: 1e-7, max_iterations: 100 }
     }
+}
+
+impl SoftmaxRegression {
+    /// What results call softmax regression.
+    pub const NAME: &'static str = "softmax regression";
 }
 
 /// Fitted softmax regression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedSoftmax {
-    /// Weights, d × K.
+    /// What it makes of the columns.
+    pub terms: Terms,
+    /// Weights, one line per term and one column per class.
     pub weights: Array2<f64>,
     /// Intercepts, one per class.
     pub intercepts: Array1<f64>,
@@ -47,7 +101,7 @@ pub struct FittedSoftmax {
 impl FittedSoftmax {
     /// Log-odds up to a constant per row, n × K.
     pub fn logits(&self, x: ArrayView2<'_, f64>) -> Array2<f64> {
-        let mut logits = x.dot(&self.weights);
+        let mut logits = self.terms.of(x).dot(&self.weights);
         logits += &self.intercepts;
         logits
     }
@@ -55,7 +109,10 @@ impl FittedSoftmax {
 
 impl Classifier<Array2<f64>> for SoftmaxRegression {
     fn name(&self) -> &str {
-        "softmax regression"
+        match self.terms {
+            Terms::Linear => Self::NAME,
+            Terms::Quadratic => "quadratic softmax regression",
+        }
     }
 
     /// The fit has one optimum, so the seed plays no part.
@@ -72,8 +129,14 @@ impl Classifier<Array2<f64>> for SoftmaxRegression {
 
     /// From a start nearby: 1.3 ms for 300 rows of 57 columns and two classes.
     fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
-        let unknowns = columns * (classes - 1).max(1);
+        let unknowns = self.terms.count(columns) * (classes - 1).max(1);
         1.3e-9 * rows as f64 * unknowns as f64 * unknowns.min(100) as f64
+    }
+
+    /// Curves are as smooth as lines, and lines that should be curved bias phi: on four bands of the satellite table, quadratic
+    /// terms halve the error of the class shares, but two standard errors took them in two of three draws only.
+    fn margin(&self) -> f64 {
+        1.0
     }
 
     fn started(
@@ -188,7 +251,8 @@ impl SoftmaxRegression {
         if let Some(k) = counts.iter().position(|count| *count <= 0.0) {
             return Err(Error::ClassNotTrained { class: Class::from(k) });
         }
-        let problem = Problem { l2: self.l2, x, y, weights, total: counts.iter().sum() };
+        let terms = self.terms.of(x);
+        let problem = Problem { l2: self.l2, x: terms.view(), y, weights, total: counts.iter().sum() };
         let mut point = match start {
             // At the optimum the weights sum to zero over the classes.
             Some(start) => {
@@ -197,7 +261,7 @@ impl SoftmaxRegression {
             }
             None => {
                 // Intercepts at the log shares: the optimum without features.
-                let mut point = Point::zeros(x.ncols(), n_classes);
+                let mut point = Point::zeros(terms.ncols(), n_classes);
                 point.b.iter_mut().zip(&counts).for_each(|(b, count)| *b = (count / problem.total).ln());
                 point
             }
@@ -235,7 +299,7 @@ impl SoftmaxRegression {
                 break gradient.max_abs() <= 1e3 * self.tolerance * problem.total;
             }
         };
-        Ok(FittedSoftmax { weights: point.w, intercepts: point.b, converged, iterations, objective })
+        Ok(FittedSoftmax { terms: self.terms, weights: point.w, intercepts: point.b, converged, iterations, objective })
     }
 }
 
@@ -434,6 +498,7 @@ impl Standardise {
 mod tests {
     use super::*;
     use ndarray::array;
+    use statrs::distribution::{ContinuousCDF, Normal};
 
     /// Without features the optimum is the log shares, whatever the penalty.
     #[test]
@@ -464,6 +529,40 @@ mod tests {
             assert!((&cold - &warm).iter().all(|off| off.abs() < 1e-5), "{k} classes");
             let unweighted = logits(Classifier::fit(&regression, &x, &all, 0, &()).unwrap());
             assert!((&cold - &unweighted).iter().any(|off| off.abs() > 1e-3));
+        }
+    }
+
+    /// Columns, then products of every pair, a column with itself included, in which values far out are cut.
+    #[test]
+    fn quadratic_terms_are_squares_and_products() {
+        let x = array![[1.0, -2.0], [5.0, 0.5]];
+        let expected = array![[1.0, -2.0, 1.0, -2.0, 4.0], [5.0, 0.5, 9.0, 1.5, 0.25]];
+        assert_eq!(Terms::Quadratic.of(x.view()), expected);
+        assert_eq!(Terms::Quadratic.count(2), 5);
+        assert_eq!(Terms::Linear.of(x.view()), x);
+    }
+
+    /// Two classes with the same mean and other spreads: lines cannot tell them apart, and the true log-odds are a parabola.
+    #[test]
+    fn quadratic_terms_learn_a_difference_in_spread() {
+        let quantile = |i: usize| Normal::standard().inverse_cdf((i as f64 + 0.5) / 2000.0);
+        let value = |i: usize| if i < 2000 { quantile(i) } else { 0.5 * quantile(i - 2000) };
+        let x = Array2::from_shape_fn((4000, 1), |(i, _)| value(i));
+        let y: Vec<Class> = (0..4000).map(|i| Class::from(usize::from(i >= 2000))).collect();
+        let fit = |terms: Terms| {
+            let fitted =
+                SoftmaxRegression { terms, l2: 1e-6, ..Default::default() }.fit(x.view(), &y, 2, None).unwrap();
+            move |x: f64| {
+                let logits = fitted.logits(array![[x]].view());
+                logits[[0, 1]] - logits[[0, 0]]
+            }
+        };
+        let (linear, quadratic) = (fit(Terms::Linear), fit(Terms::Quadratic));
+        for at in [0.0, 0.5, -1.0, 1.5] {
+            // log N(x; 0, 1/2) − log N(x; 0, 1)
+            let truth = 2f64.ln() - 1.5 * at * at;
+            assert!((quadratic(at) - truth).abs() < 0.02, "{} {truth}", quadratic(at));
+            assert!(linear(at).abs() < 0.02);
         }
     }
 

@@ -230,13 +230,23 @@ impl Prepped<'_> {
             g.fill(0.0);
             g[self.decisions[i] as usize] = 1.0 / mass;
         };
-        let areas: Vec<Vec<[f64; 2]>> =
-            orders.iter().enumerate().map(|(k, order)| order.influences(&counted.column(k))).collect();
-        let of_area = |class: usize, i: usize, g: &mut [f64], part: f64| {
-            let [positive, negative] = areas[class][i];
+        let by_class = || orders.iter().enumerate().map(|(k, order)| (order, counted.column(k)));
+        let areas: Vec<_> = by_class().map(|(order, column)| order.area_influences(&column)).collect();
+        let precisions: Vec<_> = by_class().map(|(order, column)| order.precision_influences(&column)).collect();
+        let of_class = |influences: &[Vec<[f64; 2]>], class: usize, i: usize, g: &mut [f64], part: f64| {
+            let [positive, negative] = influences[class][i];
             for (k, g) in g.iter_mut().enumerate() {
                 *g += part * if k == class { positive } else { negative };
             }
+        };
+        // Of one class, or the mean over all of them.
+        let ranked = |influences: &[Vec<[f64; 2]>], class: Option<usize>| {
+            let classes = class.map_or(0..influences.len(), |class| class..class + 1);
+            let part = 1.0 / classes.len() as f64;
+            expected.unseen_variance(rows, |i, g| {
+                g.fill(0.0);
+                classes.clone().for_each(|class| of_class(influences, class, i, g, part));
+            })
         };
         keys.iter()
             .map(|key| match (key.name, key.class, &self.probabilities) {
@@ -247,14 +257,11 @@ impl Prepped<'_> {
                 (MetricName::Brier, _, Some(p)) => {
                     expected.unseen_variance(rows, |i, g| p.losses_of(i, &mut other, g)) / (mass * mass)
                 }
-                (MetricName::Auc, Some(class), Some(_)) => expected.unseen_variance(rows, |i, g| {
-                    g.fill(0.0);
-                    of_area(class, i, g, 1.0);
-                }),
-                (MetricName::Auc, None, Some(_)) => expected.unseen_variance(rows, |i, g| {
-                    g.fill(0.0);
-                    (0..areas.len()).for_each(|class| of_area(class, i, g, 1.0 / areas.len() as f64));
-                }),
+                (MetricName::Auc, class, Some(_)) => ranked(&areas, class),
+                (MetricName::AveragePrecision, class, Some(_)) => ranked(&precisions, class),
+                (MetricName::CalibrationSlope, _, Some(p)) if orders.len() <= MOST_SLOPE_CLASSES => {
+                    p.slope_influences(counted, rows).map_or(0.0, |of_row| expected.unseen_variance(rows, of_row))
+                }
                 _ => 0.0,
             })
             .map(|variance| if variance.is_finite() { variance } else { 0.0 })

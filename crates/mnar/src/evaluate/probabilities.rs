@@ -1,7 +1,7 @@
 //! Metrics of probabilities: log-loss, Brier score, calibration error and calibration slope.
 
 use super::expected::Counted;
-use crate::posteriors::Posteriors;
+use crate::posteriors::{Posteriors, softmax_in_place};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
 
@@ -161,6 +161,31 @@ impl<'a> Prepared<'a> {
         if exact { undefined(k) } else { theta }
     }
 
+    /// What a row adds to the slope if it counts once more for each class, by solving with minus the Hessian at the maximum: fills in
+    /// the values of row `i`. `None` where there is no slope.
+    pub(super) fn slope_influences(&self, counted: &Counted<'_>, rows: &[u32]) -> Option<impl Fn(usize, &mut [f64])> {
+        let k = self.p.n_classes();
+        let theta = self.slope(counted, rows, None, 50);
+        if !theta[0].is_finite() {
+            return None;
+        }
+        let (_, _, hessian) = self.slope_terms(counted, rows, &theta);
+        let mut first = DVector::zeros(k);
+        first[0] = 1.0;
+        let solved = hessian.cholesky()?.solve(&first);
+        Some(move |i: usize, influences: &mut [f64]| {
+            let logits = (0..k).map(|j| theta[0] * self.log(j)[i] + if j == 0 { 0.0 } else { theta[j] });
+            let mut q: Vec<f64> = logits.collect();
+            softmax_in_place(&mut q);
+            let mean: f64 = (0..k).map(|j| q[j] * self.log(j)[i]).sum();
+            let biases: f64 = (1..k).map(|j| solved[j] * q[j]).sum();
+            for (class, influence) in influences.iter_mut().enumerate() {
+                let bias = if class == 0 { 0.0 } else { solved[class] };
+                *influence = solved[0] * (self.log(class)[i] - mean) + bias - biases;
+            }
+        })
+    }
+
     /// The likelihood, its gradient, and minus its Hessian.
     fn slope_terms(&self, counted: &Counted<'_>, rows: &[u32], theta: &[f64]) -> (f64, DVector<f64>, DMatrix<f64>) {
         let k = self.p.n_classes();
@@ -214,4 +239,32 @@ impl<'a> Prepared<'a> {
 
 fn undefined(k: usize) -> Vec<f64> {
     vec![f64::NAN; k]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::labels::{Class, Labels};
+    use crate::posteriors::PosteriorKind;
+
+    #[test]
+    fn the_influence_on_the_slope_is_its_derivative() {
+        let p = Array2::from_shape_fn((30, 3), |(i, k)| ((i * 7 + k * 11) % 13) as f64 / 6.0);
+        let p = Posteriors::from_logits(p.view(), PosteriorKind::Labelled).unwrap();
+        let y = (0..30).map(|i| Some(Class::from((i * 5 + i / 7) % 3))).collect();
+        let labels = Labels::allow_degenerate(y, ["a", "b", "c"].map(String::from).to_vec()).unwrap();
+        let counted = Counted { labels: &labels, t: &p, base: vec![1.0; 30], share: vec![0.1; 30] };
+        let (rows, prepared): (Vec<u32>, _) = ((0..30).collect(), Prepared::new(&p, &[0; 30]));
+        let slope = prepared.slope(&counted, &rows, None, 50)[0];
+        let influences = prepared.slope_influences(&counted, &rows).unwrap();
+        for i in 0..30 {
+            let mut more = counted.clone();
+            more.base[i] += 1e-5;
+            let derivative = (prepared.slope(&more, &rows, None, 50)[0] - slope) / 1e-5;
+            let mut values = [0.0; 3];
+            influences(i, &mut values);
+            let influence = values[labels.get(i).unwrap().index()];
+            assert!((derivative - influence).abs() < 1e-4 * (1.0 + influence.abs()), "{i}: {derivative} {influence}");
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod tests;
 mod tune;
 
 pub use model::FittedTrees;
+pub(super) use model::check_table;
 pub use tune::Tuned;
 
 use super::{Classifier, Fitted, Training};

@@ -144,7 +144,7 @@ impl FittedTrees {
 }
 
 /// Refuses rows that the table does not have, and a table with another number of columns than in training.
-pub(super) fn check_table(x: &Array2<f64>, rows: &[usize], n_columns: usize) -> Result<(), Error> {
+pub(in crate::classify) fn check_table(x: &Array2<f64>, rows: &[usize], n_columns: usize) -> Result<(), Error> {
     if x.ncols() != n_columns {
         return Err(Error::ColumnCountMismatch { found: x.ncols(), expected: n_columns });
     }
