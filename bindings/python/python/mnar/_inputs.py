@@ -37,6 +37,8 @@ def as_numpy(values: Any, what: str) -> NDArray[Any]:
         raise InputError(f"{what} is a sparse matrix; give a dense array (`.toarray()`)")
     if hasattr(values, "detach"):  # a torch tensor may carry a gradient or live on another device
         values = values.detach().cpu()
+    if type(values).__module__.partition(".")[0] == "pyarrow":  # lists cannot be shared with numpy
+        return np.asarray(values.to_numpy(zero_copy_only=False))
     if hasattr(values, "to_numpy"):  # pandas and polars
         return np.asarray(values.to_numpy())
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
