@@ -139,10 +139,10 @@ function checkBrokenWords(page) {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     const range = document.createRange();
     const broken = new Set();
-    // Names of classes and columns may be longer than any line, and have marks at which nothing breaks.
+    // Names of classes and columns may be longer than any line, have marks at which nothing breaks, or turn the direction of the text.
     const strings = (json) => (typeof json === 'string' ? [json] : Object.values(json ?? {}).flatMap(strings));
     const names = strings(JSON.parse(document.querySelector('script#report-data').textContent));
-    const unusual = names.filter((name) => !name.startsWith('data:') && /\S{20}|[<>"{|=]/u.test(name)).join(' ');
+    const unusual = names.filter((name) => !name.startsWith('data:') && /\S{20}|[<>"{|=\u202a-\u202e]/u.test(name)).join(' ');
     while (walker.nextNode()) {
       const node = walker.currentNode;
       if (node.parentElement.closest('script, style, svg, pre, .hidden') || !node.parentElement.checkVisibility()) continue;
