@@ -154,8 +154,10 @@ impl TableModels {
             (Some(trees), Some(by_trees)) => {
                 let trees = Candidate::new(Settings::Trees(trees.settings.clone()), &by_trees.posteriors, labels)?;
                 let mut all = vec![trees];
-                if let (Some(settings), Some(evidence)) = (self.regressions.first(), candidates.first()) {
+                for (settings, evidence) in self.regressions.iter().zip(&candidates) {
                     all.push(Candidate::new(Settings::Softmax(*settings), &evidence.posteriors, labels)?);
+                }
+                if !self.regressions.is_empty() {
                     all.extend(self.randomised(labels, plan, seed, progress)?);
                 }
                 Some(Candidates(all))
@@ -261,7 +263,7 @@ impl SavedClassifier {
     /// What results call it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Softmax { .. } => SoftmaxRegression::NAME,
+            Self::Softmax { terms, .. } => terms.classifier_name(),
             Self::Trees(_) => BoostedTrees::NAME,
             Self::Randomised(_) => RandomisedTrees::NAME,
         }

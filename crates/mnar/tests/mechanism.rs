@@ -314,3 +314,16 @@ fn intervals_are_widened_where_classes_look_alike() {
     let (apart, interval) = widened(1.5);
     assert!(!apart && interval.contains(&0.5) && interval.end - interval.start < 0.1, "{interval:?}");
 }
+
+/// The shares of two classes add up to one, and so their intervals say the same.
+#[test]
+fn widened_intervals_of_two_classes_are_complements() {
+    let rows = pair(0.15, 0.5, [0.6, 0.3]);
+    for interval in [IntervalMethod::Information, IntervalMethod::Bootstrap] {
+        let settings = EstimateSettings { interval, replicates: Some(20), permutations: 19, ..Default::default() };
+        let found = settings.run(&Evidence::predictions(&rows.0, &rows.1), &()).unwrap();
+        let shares = found.prevalence_ci95.unwrap();
+        let (one, two) = (shares[0], shares[1]);
+        assert!((one.0 + two.1 - 1.0).abs() < 1e-12 && (one.1 + two.0 - 1.0).abs() < 1e-12, "{interval:?} {shares:?}");
+    }
+}

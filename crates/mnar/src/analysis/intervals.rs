@@ -302,7 +302,17 @@ impl Intervals {
             let (low, high) = logit_interval(other.prevalence[k], other.prevalence_se[k], CONFIDENCE);
             shares[k] = (shares[k].0.min(low), shares[k].1.max(high));
         }
+        complements(shares);
         Ok(poor || disagree)
+    }
+}
+
+/// The shares of two classes add up to one, so that an interval of one says the same of the other. The equations estimate each
+/// class by itself: what either interval holds is kept in both.
+fn complements(shares: &mut [(f64, f64)]) {
+    if let [one, two] = shares {
+        *one = (one.0.min(1.0 - two.1), one.1.max(1.0 - two.0));
+        *two = (1.0 - one.1, 1.0 - one.0);
     }
 }
 

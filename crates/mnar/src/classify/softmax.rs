@@ -26,6 +26,14 @@ pub enum Terms {
 const OUTERMOST: f64 = 3.0;
 
 impl Terms {
+    /// What results call softmax regression on these terms.
+    pub fn classifier_name(self) -> &'static str {
+        match self {
+            Self::Linear => SoftmaxRegression::NAME,
+            Self::Quadratic => "quadratic softmax regression",
+        }
+    }
+
     /// How many terms so many columns have.
     pub fn count(self, columns: usize) -> usize {
         match self {
@@ -109,10 +117,7 @@ impl FittedSoftmax {
 
 impl Classifier<Array2<f64>> for SoftmaxRegression {
     fn name(&self) -> &str {
-        match self.terms {
-            Terms::Linear => Self::NAME,
-            Terms::Quadratic => "quadratic softmax regression",
-        }
+        self.terms.classifier_name()
     }
 
     /// The fit has one optimum, so the seed plays no part.
