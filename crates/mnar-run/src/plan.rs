@@ -56,6 +56,10 @@ pub struct FitPlan {
 const CHECKED_NUMBERS: usize = 20_000_000;
 /// Steps that training takes by default.
 const STEPS: usize = 3000;
+/// Training goes over the labels at most this often by default. A table has so few that the epoch cannot always be told from the
+/// held-out ones: with 230 labels of the Pima table, 300 epochs had log-losses of up to 0.88 on new rows where 100 had 0.47.
+const MOST_EPOCHS: usize = 300;
+const MOST_EPOCHS_OF_TABLES: usize = 100;
 
 impl FitPlan {
     /// Makes every choice that the options leave open, and refuses options that do not go together.
@@ -363,8 +367,12 @@ fn train_settings(options: &FitOptions, shape: InputShape, labels: &Labels) -> R
         (_, InputShape::Image(image)) => Some(Augment::for_shape(image)),
         (_, InputShape::Row(_)) => None,
     };
+    let most_epochs = match shape {
+        InputShape::Image(_) => MOST_EPOCHS,
+        InputShape::Row(_) => MOST_EPOCHS_OF_TABLES,
+    };
     Ok(TrainSettings {
-        epochs: options.epochs.unwrap_or_else(|| STEPS.div_ceil(steps_per_epoch).clamp(5, 300)),
+        epochs: options.epochs.unwrap_or_else(|| STEPS.div_ceil(steps_per_epoch).clamp(5, most_epochs)),
         batch_labelled,
         batch_unlabelled: options.batch_unlabelled.unwrap_or(default.batch_unlabelled),
         learning_rate: options.learning_rate.unwrap_or(if sgd { 0.03 } else { default.learning_rate }),
