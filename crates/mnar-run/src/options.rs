@@ -115,7 +115,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<PerClass>,
 
-    /// Passes over the labelled rows [default: enough for 3000 steps]
+    /// Passes over the labelled rows [default: enough for 3000 steps, at most 300, or 100 for a table]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
