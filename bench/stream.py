@@ -1,4 +1,4 @@
-"""Streamed Parquet: `mnar estimate --stream`, `mnar test --stream` and `mnar.arrow` beside DuckDB's sum of the same columns.
+"""Streamed Parquet: `mnar estimate --stream`, `mnar test --stream`, `mnar evaluate --stream` and `mnar.arrow` beside DuckDB's sum of the same columns.
 
     pip install duckdb pyarrow mnar
     python bench/stream.py [--mnar path/to/mnar] [--rows 100000 1000000 10000000] [--out results/stream.json]
@@ -72,6 +72,7 @@ def main():
                 "duckdb_sum": [sys.executable, "-c", duckdb],
                 "mnar_estimate_stream": [arguments.mnar, "estimate", path, "--label", "y", "--stream", "--quiet"],
                 "mnar_test_stream": [arguments.mnar, "test", path, "--label", "y", "--stream", "--quiet"],
+                "mnar_evaluate_stream": [arguments.mnar, "evaluate", path, "--label", "y", "--stream", "--quiet"],
                 "mnar_arrow_fit": [sys.executable, "-c", arrow.format("LabelMechanism", "LabelMechanism().fit")],
                 "mnar_arrow_test": [sys.executable, "-c", arrow.format("mcar_test", "mcar_test")],
             }

@@ -280,9 +280,29 @@ pub(crate) fn numbers_of(array: &dyn Array) -> Float64Array {
 pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Result<LargeStringArray, DataError> {
     fn whole<T: ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray
     where
-        T::Native: ToString,
+        T::Native: ToString + PartialEq,
     {
-        array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()
+        // Labels and folds have few values, and most labels are missing.
+        const KNOWN: usize = 16;
+        let mut known: Vec<(T::Native, String)> = Vec::new();
+        let mut texts = LargeStringBuilder::with_capacity(array.len(), array.len());
+        for value in array.as_primitive::<T>() {
+            let Some(value) = value else {
+                texts.append_null();
+                continue;
+            };
+            match known.iter().find(|(other, _)| *other == value) {
+                Some((_, text)) => texts.append_value(text),
+                None => {
+                    let text = value.to_string();
+                    texts.append_value(&text);
+                    if known.len() < KNOWN {
+                        known.push((value, text));
+                    }
+                }
+            }
+        }
+        texts.finish()
     }
     fn decimals<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray {
         let array = array.as_primitive::<T>();

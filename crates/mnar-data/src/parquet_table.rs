@@ -29,12 +29,15 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable<R> {
     input: R,
     footer: Arc<ParquetFooter>,
+    /// The row groups that are read.
+    groups: Range<usize>,
 }
 
 /// The footer apart from the file, to walk over the same file again without parsing it anew.
@@ -66,12 +69,18 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             ParquetFooter::new(metadata, memory, path)
         })?;
         check_distinct(&footer.header, path)?;
-        Ok(Self { input, footer: Arc::new(footer) })
+        Ok(Self::again(input, Arc::new(footer)))
     }
 
     /// Reads the same file again, opened as `input`.
     pub(crate) fn again(input: R, footer: Arc<ParquetFooter>) -> Self {
-        Self { input, footer }
+        let groups = 0..footer.metadata.num_row_groups();
+        Self { input, footer, groups }
+    }
+
+    /// One of the row groups alone.
+    pub(crate) fn only_group(self, group: usize) -> Self {
+        Self { groups: group..group + 1, ..self }
     }
 
     pub(crate) fn footer(&self) -> &Arc<ParquetFooter> {
@@ -112,8 +121,8 @@ impl ParquetFooter {
 
     /// Refuses pages that would take more memory than there is. One page per column is unpacked at a time, and its
     /// dictionary with it.
-    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize]) -> Result<(), DataError> {
-        for group in self.metadata.row_groups() {
+    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize], groups: Range<usize>) -> Result<(), DataError> {
+        for group in &self.metadata.row_groups()[groups] {
             let mut bytes = 0_u64;
             for &column in wanted {
                 let RootColumn { leaf, levels, .. } = self.columns[column];
@@ -159,12 +168,12 @@ impl<R: ChunkReader + Send + 'static> TypedTable for ParquetTable<R> {
     }
 
     fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
-        let Self { input, footer } = *self;
+        let Self { input, footer, groups } = *self;
         let input = Arc::new(input);
-        guarded(&footer.path, || footer.check_pages(&*input, wanted))?;
+        guarded(&footer.path, || footer.check_pages(&*input, wanted, groups.clone()))?;
         let mut columns = wanted
             .iter()
-            .map(|&column| column_of(footer.clone(), input.clone(), column))
+            .map(|&column| column_of(footer.clone(), input.clone(), column, groups.clone()))
             .collect::<Result<Vec<_>, _>>()?;
         let mut done = false;
         Ok(Box::new(std::iter::from_fn(move || {
@@ -242,11 +251,13 @@ fn column_of<R: ChunkReader + Send + 'static>(
     footer: Arc<ParquetFooter>,
     input: Arc<R>,
     column: usize,
+    groups: Range<usize>,
 ) -> Result<BoxedColumn, DataError> {
     fn boxed<T: Blank, R: ChunkReader + Send + 'static>(
         footer: Arc<ParquetFooter>,
         input: Arc<R>,
         column: usize,
+        groups: Range<usize>,
         blank: T::T,
         build: impl Fn(Vec<T::T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send + 'static,
     ) -> BoxedColumn
@@ -254,7 +265,7 @@ fn column_of<R: ChunkReader + Send + 'static>(
         T::T: Send,
     {
         let levels = footer.columns[column].levels;
-        let values = ColumnValues::<T, R>::new(footer, input, column);
+        let values = ColumnValues::<T, R>::new(footer, input, column).of_groups(groups);
         Box::new(TypedColumn { values, levels, blank, build: Box::new(build) })
     }
     let leaf = footer.columns[column].leaf;
@@ -267,13 +278,13 @@ fn column_of<R: ChunkReader + Send + 'static>(
     };
     macro_rules! column {
         ($parquet:ty, $build:expr) => {
-            boxed::<$parquet, R>(footer, input, column, <$parquet as Blank>::blank(), $build)
+            boxed::<$parquet, R>(footer, input, column, groups, <$parquet as Blank>::blank(), $build)
         };
     }
     // Most labels of a table are missing. A blank without bytes costs nothing to copy, and is never looked at.
     macro_rules! texts {
         ($array:ty) => {
-            boxed::<ByteArrayType, R>(footer, input, column, ByteArray::new(), |values, nulls| {
+            boxed::<ByteArrayType, R>(footer, input, column, groups, ByteArray::new(), |values, nulls| {
                 let present = |i: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i));
                 let bytes = values.iter().enumerate();
                 let bytes = bytes.map(|(i, value)| if present(i) { value.as_bytes() } else { &[] });
@@ -503,8 +514,8 @@ pub(crate) struct ColumnValues<T: ParquetType, R: ChunkReader> {
     most_repeated: i16,
     /// The most bytes that the values of a batch may take.
     limit: u64,
-    /// The row group to open next.
-    group: usize,
+    /// The row groups that are not open yet.
+    groups: Range<usize>,
     reader: Option<ColumnReaderImpl<T>>,
 }
 
@@ -514,7 +525,13 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
         let leaf_type = footer.metadata.file_metadata().schema_descr().column(leaf);
         let (most_defined, most_repeated) = (leaf_type.max_def_level(), leaf_type.max_rep_level());
         let limit = footer.memory.limit();
-        Self { footer, input, leaf, most_defined, most_repeated, limit, group: 0, reader: None }
+        let groups = 0..footer.metadata.num_row_groups();
+        Self { footer, input, leaf, most_defined, most_repeated, limit, groups, reader: None }
+    }
+
+    /// The values of these row groups alone.
+    fn of_groups(self, groups: Range<usize>) -> Self {
+        Self { groups, ..self }
     }
 
     /// The values of the next rows, at most `most` and none at the end, whatever the row groups they are in: sums over
@@ -531,11 +548,8 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
         let mut rows = 0;
         while rows < most {
             let Some(reader) = &mut self.reader else {
-                if self.group == self.footer.metadata.num_row_groups() {
-                    break;
-                }
-                self.reader = Some(self.open(self.group)?);
-                self.group += 1;
+                let Some(group) = self.groups.next() else { break };
+                self.reader = Some(self.open(group)?);
                 continue;
             };
             let (definition, repetition) = (Some(&mut out.definition), Some(&mut out.repetition));

@@ -14,14 +14,17 @@ pub use columns::{CalibratedByColumns, ColumnCalibration};
 pub(crate) use columns::{ColumnSums, ThroughColumns};
 
 use crate::error::Error;
-use crate::mixture::add_to;
+use crate::few_passes::Gap;
+use crate::labels::Class;
+use crate::mixture::{LogMixture, add_to};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
-use crate::sums::Tally;
+use crate::sums::{Tally, weighted_sum};
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
 use powers::transform;
+use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -243,8 +246,8 @@ impl Bcts {
         Posteriors::new(out, posteriors.kind())
     }
 
-    fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
-        transform(self.inverse_temperature, &self.biases, columns, out);
+    pub(crate) fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
+        transform(self.inverse_temperature, &self.biases, columns, out, &mut []);
     }
 }
 
@@ -281,6 +284,29 @@ fn add_transformed<S: Sums>(
     }
 }
 
+/// Adds calibrated rows to the mixture, and to how its gradient turns with the inverse temperature.
+pub(crate) fn add_calibrated(mixture: &mut LogMixture, turn: &mut [f64], (a, b): (f64, &[f64]), block: &Block<'_>) {
+    const PART: usize = 1024;
+    let k = block.columns.len();
+    let mut buffer = vec![0.0; 2 * k * PART.min(block.len())];
+    for start in (0..block.len()).step_by(PART) {
+        let m = PART.min(block.len() - start);
+        let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..start + m]).collect();
+        let (p, logs) = buffer.split_at_mut(k * m);
+        {
+            let mut p: Vec<&mut [f64]> = p.chunks_mut(m).collect();
+            let mut logs: Vec<&mut [f64]> = logs.chunks_mut(m).take(k).collect();
+            transform(a, b, &columns, &mut p, &mut logs);
+        }
+        let (p, logs): (Vec<&[f64]>, Vec<&[f64]>) = (p.chunks(m).collect(), logs.chunks(m).take(k).collect());
+        let labels = &block.labels[start..start + m];
+        let weights = block.weights.map(|weights| &weights[start..start + m]);
+        let block = Block { columns: &p, labels, weights, given: &[] };
+        mixture.add(&block);
+        mixture.add_turn(&block, &logs, turn);
+    }
+}
+
 /// Sums of calibrated rows.
 #[derive(Clone)]
 pub(crate) struct Through<S> {
@@ -301,7 +327,9 @@ bytes!(ThroughWalk { a, b, sums });
 
 impl<S: Sums> Sums for Through<S> {
     fn add(&mut self, block: &Block<'_>) {
-        add_transformed(&mut self.sums, block, |columns, _, target| transform(self.a, &self.b, columns, target));
+        add_transformed(&mut self.sums, block, |columns, _, target| {
+            transform(self.a, &self.b, columns, target, &mut [])
+        });
     }
 
     fn merge(&mut self, other: Self) {
@@ -346,6 +374,11 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
 
     fn samples_labels(&self) -> bool {
         self.rows.samples_labels()
+    }
+
+    fn gap(&self, calibration: Option<&Bcts>) -> Option<Gap> {
+        // What was looked at is calibrated once.
+        if calibration.is_some() { None } else { self.rows.gap(Some(self.bcts)) }
     }
 
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {
@@ -427,48 +460,114 @@ impl CalibrationSums {
     }
 }
 
+impl CalibrationSums {
+    /// Adds labelled rows: their calibrated probabilities, the logarithms of those before, their classes and their weights.
+    #[inline(always)]
+    fn add_tile(&mut self, p: &[&[f64]], logs: &[&[f64]], classes: &[usize], weights: &[f64]) {
+        let (k, m, n) = (p.len(), self.gradient.len(), classes.len());
+        let (mut mean, mut square) = ([0.0; TILE], [0.0; TILE]);
+        let (mean, square) = (&mut mean[..n], &mut square[..n]);
+        for (p, logs) in p.iter().zip(logs) {
+            for i in 0..n {
+                mean[i] += p[i] * logs[i];
+                square[i] += p[i] * logs[i] * logs[i];
+            }
+        }
+        for (square, mean) in square.iter_mut().zip(mean.iter()) {
+            *square -= mean * mean;
+        }
+        self.hessian[0] += weighted_sum(square, weights);
+        self.gradient[0] += weighted_sum(mean, weights);
+        for (i, (&y, &weight)) in classes.iter().zip(weights).enumerate() {
+            self.n += weight;
+            self.gradient[0] -= weight * logs[y][i];
+            let mut best = 0;
+            for j in 1..k {
+                best = if p[j][i] > p[best][i] { j } else { best };
+            }
+            self.bins.add(p[best][i], best == y, weight);
+            // A probability that is 0 or not even normal is taken apart: the logarithm of its logit is exact.
+            self.log_loss += weight * if p[y][i] > 1e-300 { -p[y][i].ln() } else { self.far_loss(logs, i, y) };
+            if self.with_biases {
+                self.gradient[y + 1] -= weight;
+            }
+        }
+        if !self.with_biases {
+            return;
+        }
+        let mut weighted = [0.0; TILE];
+        let weighted = &mut weighted[..n];
+        for j in 0..k {
+            for (i, weighted) in weighted.iter_mut().enumerate() {
+                *weighted = weights[i] * p[j][i];
+            }
+            let mass = weighted_sum(weighted, &ONES);
+            self.gradient[j + 1] += mass;
+            self.hessian[(j + 1) * m] += weighted_sum(logs[j], weighted) - weighted_sum(mean, weighted);
+            for l in 0..=j {
+                let diagonal = if j == l { mass } else { 0.0 };
+                self.hessian[(j + 1) * m + l + 1] += diagonal - weighted_sum(p[l], weighted);
+            }
+        }
+    }
+
+    /// The log-loss of a row whose label has a probability of about 0.
+    fn far_loss(&self, logs: &[&[f64]], i: usize, y: usize) -> f64 {
+        let logit = |j: usize| self.a * logs[j][i] + self.b[j];
+        let max = (0..logs.len()).map(logit).fold(f64::NEG_INFINITY, f64::max);
+        (0..logs.len()).map(|j| (logit(j) - max).exp()).sum::<f64>().ln() - (logit(y) - max)
+    }
+}
+
+/// Labelled rows that are added at a time.
+const TILE: usize = 256;
+const ONES: [f64; TILE] = [1.0; TILE];
+
+/// Adds one tile, compiled once per instruction set and dispatched at run time.
+struct AddTile<'a> {
+    sums: &'a mut CalibrationSums,
+    p: &'a [&'a [f64]],
+    logs: &'a [&'a [f64]],
+    classes: &'a [usize],
+    weights: &'a [f64],
+}
+
+impl WithSimd for AddTile<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.sums.add_tile(self.p, self.logs, self.classes, self.weights);
+    }
+}
+
 impl Sums for CalibrationSums {
     fn add(&mut self, block: &Block<'_>) {
+        let counts = |i: &usize| block.labels[*i].is_some() && block.weight(*i) != 0.0;
+        let rows: Vec<usize> = (0..block.len()).filter(counts).collect();
         let k = self.b.len();
-        let m = self.gradient.len();
-        let (mut z, mut p) = (vec![0.0; k], vec![0.0; k]);
-        for i in 0..block.len() {
-            let Some(class) = block.labels[i] else { continue };
-            let weight = block.weight(i);
-            if weight == 0.0 {
-                continue;
+        // With thousands of classes, fewer rows fit in the cache.
+        let tile = ((1 << 16) / k.max(1)).clamp(16, TILE);
+        let mut buffers = vec![0.0; 3 * k * tile.min(rows.len())];
+        for rows in rows.chunks(tile) {
+            let n = rows.len();
+            let (columns, rest) = buffers.split_at_mut(k * n);
+            let (p, rest) = rest.split_at_mut(k * n);
+            let logs = &mut rest[..k * n];
+            for (target, column) in columns.chunks_mut(n).zip(block.columns) {
+                target.iter_mut().zip(rows).for_each(|(value, &i)| *value = column[i]);
             }
-            let y = class.index();
-            for j in 0..k {
-                z[j] = block.columns[j][i].max(FLOOR).ln();
-                p[j] = self.a * z[j] + self.b[j];
+            let columns: Vec<&[f64]> = columns.chunks(n).collect();
+            {
+                let (mut p, mut logs): (Vec<&mut [f64]>, Vec<&mut [f64]>) =
+                    (p.chunks_mut(n).collect(), logs.chunks_mut(n).collect());
+                transform(self.a, &self.b, &columns, &mut p, &mut logs);
             }
-            let max = p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let at_label = p[y] - max;
-            p.iter_mut().for_each(|p| *p = (*p - max).exp());
-            let sum: f64 = p.iter().sum();
-            p.iter_mut().for_each(|p| *p /= sum);
-            self.n += weight;
-            self.log_loss += weight * (sum.ln() - at_label);
-            let mean: f64 = p.iter().zip(&z).map(|(p, z)| p * z).sum();
-            let square: f64 = p.iter().zip(&z).map(|(p, z)| p * z * z).sum();
-            self.gradient[0] += weight * (mean - z[y]);
-            self.hessian[0] += weight * (square - mean * mean);
-            if self.with_biases {
-                for j in 0..k {
-                    self.gradient[j + 1] += weight * (p[j] - if j == y { 1.0 } else { 0.0 });
-                    self.hessian[(j + 1) * m] += weight * p[j] * (z[j] - mean);
-                    for l in 0..=j {
-                        let diagonal = if j == l { p[j] } else { 0.0 };
-                        self.hessian[(j + 1) * m + l + 1] += weight * (diagonal - p[j] * p[l]);
-                    }
-                }
-            }
-            let (best, confidence) = p
-                .iter()
-                .enumerate()
-                .fold((0, f64::NEG_INFINITY), |best, (j, &p)| if p > best.1 { (j, p) } else { best });
-            self.bins.add(confidence, best == y, weight);
+            let (p, logs): (Vec<&[f64]>, Vec<&[f64]>) = (p.chunks(n).collect(), logs.chunks(n).collect());
+            let classes: Vec<usize> = rows.iter().map(|&i| block.labels[i].map_or(0, Class::index)).collect();
+            let weights: Vec<f64> = rows.iter().map(|&i| block.weight(i)).collect();
+            let tile = AddTile { sums: self, p: &p, logs: &logs, classes: &classes, weights: &weights };
+            Arch::new().dispatch(tile);
         }
     }
 

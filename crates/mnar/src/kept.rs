@@ -1,18 +1,20 @@
 //! Rows that a pass over a stream keeps: the labelled ones where they fit, and a sample of the others. With them, a streamed estimate
 //! takes a few passes instead of twenty: the calibration needs none, and the likelihood is maximised from the optimum of the
-//! sample.
+//! sample. Where a glance at the stream is cheap, the pass that keeps rows already looks at the likelihood near its optimum.
 
 mod gather;
 
 pub(crate) use gather::Gather;
 
+use crate::analysis::About;
+use crate::calibrate::Bcts;
 use crate::error::Error;
+use crate::few_passes::{Gap, Look};
 use crate::posteriors::{PosteriorKind, Renormalised};
-use crate::rows::{Block, Rows, Sums, scan_block};
+use crate::rows::{Rows, Sums, scan_block};
 use crate::sums::Tally;
 use crate::travel::{Kind, WalkRows};
 use gather::Part;
-use std::borrow::Cow;
 
 /// How much of a stream is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,47 +26,30 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// For rows in the same process: at most 32 MB.
-    pub const HERE: Self = Self { labelled_numbers: 4_000_000, sample: 50_000 };
+    /// For rows in the same process: at most 96 MB.
+    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 50_000 };
     /// For rows of other processes, which send them: at most 16 MB.
     pub const ELSEWHERE: Self = Self { labelled_numbers: 2_000_000, sample: 50_000 };
+    /// For a glance at a stream.
+    const GLANCE: Self = Self { labelled_numbers: 4_000_000, sample: 100_000 };
 }
 
 /// What a pass has kept, and its tally.
-#[derive(Clone)]
-pub struct Kept {
+struct Kept {
     gather: Gather,
     tally: Tally,
     /// Of the labelled rows, where all of them are kept and these are many.
-    labelled_sample: Option<Part>,
+    labelled_sample: Part,
+    /// What it has summed besides.
+    look: Option<Look>,
 }
 
 impl Kept {
-    /// Nothing yet, of rows with this many classes and no given columns.
-    pub fn new(classes: usize, keep: Keep) -> Self {
-        Self { gather: Gather::new(classes, 0, keep), tally: Tally::zero(classes), labelled_sample: None }
-    }
-
-    /// Adds the rows of a block that follows the others.
-    pub fn add(&mut self, block: &Block<'_>) {
-        self.gather.add(block);
-        self.tally.merge(scan_block(block, &Tally::zero(self.tally.counts.len())));
-    }
-
-    /// Leaves out what is too much; after the last row.
-    #[must_use]
-    pub fn finished(mut self) -> Self {
-        self.gather.finish();
-        self.labelled_sample = Some(self.gather.labelled.sampled());
-        self
-    }
-
     /// The sums over the sample, in which every row stands for as many as there are to one in the sample.
     fn sampled<S: Sums>(&self, zero: &S) -> S {
         let wanted = zero.pack().map_or(WalkRows::All, |walk| walk.rows());
-        let labelled = self.labelled_sample.as_ref().unwrap_or(&self.gather.labelled);
         let parts = [
-            (labelled, self.tally.n_labelled(), WalkRows::Unlabelled),
+            (&self.labelled_sample, self.tally.n_labelled(), WalkRows::Unlabelled),
             (&self.gather.unlabelled, self.tally.n_unlabelled, WalkRows::Labelled),
         ];
         let mut total: Option<S> = None;
@@ -82,29 +67,86 @@ impl Kept {
     }
 
     /// One pass over the rows. `n` and `n_labelled` are known from before, so that places far away send no more than is kept.
-    fn of<R: Rows>(rows: &R, given: usize, n: usize, n_labelled: usize) -> Result<Self, Error> {
+    fn of<R: Rows>(rows: &R, given: usize, n: usize, n_labelled: usize, look: Option<Look>) -> Result<Self, Error> {
         let k = rows.n_classes();
-        let gather = Gather::new(k, given, Keep::ELSEWHERE).expecting(n.saturating_sub(n_labelled), n_labelled);
-        let (gather, tally) = rows.scan(&(gather, Tally::zero(k)))?;
-        Ok(Self { gather, tally, labelled_sample: None }.finished())
+        let gather = Gather::new(k, given, rows.keep()).expecting(n.saturating_sub(n_labelled), n_labelled);
+        let zero = (gather, Tally::zero(k));
+        let ((mut gather, tally), look) = match look {
+            Some(look) => {
+                let (kept, look) = rows.scan(&(zero, look))?;
+                (kept, Some(look))
+            }
+            None => (rows.scan(&zero)?, None),
+        };
+        gather.finish();
+        Ok(Self { labelled_sample: gather.labelled.sampled(), gather, tally, look })
+    }
+
+    /// Labelled rows that are as good as all of them to find a calibration near the best.
+    fn samples_labels(&self) -> bool {
+        !self.gather.has_all_labelled() || self.gather.labelled.labels.len() > 2 * self.labelled_sample.labels.len()
+    }
+}
+
+/// Rows that a glance has found, in memory.
+pub(crate) struct Glanced<'a> {
+    names: &'a [String],
+    kind: PosteriorKind,
+    gather: Gather,
+}
+
+impl Glanced<'_> {
+    /// The same rows calibrated.
+    pub(crate) fn calibrated(mut self, bcts: &Bcts) -> Self {
+        self.gather.labelled.calibrate(bcts, self.gather.classes);
+        self.gather.unlabelled.calibrate(bcts, self.gather.classes);
+        self
+    }
+}
+
+impl Rows for Glanced<'_> {
+    fn names(&self) -> &[String] {
+        self.names
+    }
+
+    fn kind(&self) -> PosteriorKind {
+        self.kind
+    }
+
+    fn in_memory(&self) -> bool {
+        true
+    }
+
+    fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
+        let sums = |part: &Part| part.with(self.gather.classes, None, |block| scan_block(block, zero));
+        let mut total = sums(&self.gather.labelled);
+        total.merge(sums(&self.gather.unlabelled));
+        Ok(total)
     }
 }
 
 /// A stream, and what was kept of it.
 pub(crate) struct Few<'a, R> {
     rows: &'a R,
-    kept: Option<Cow<'a, Kept>>,
+    kept: Option<Kept>,
 }
 
 impl<'a, R: Rows> Few<'a, R> {
-    /// `given` is the number of given columns; rows that have kept something themselves do so without any.
-    pub(crate) fn of(rows: &'a R, given: usize, n: usize, n_labelled: usize) -> Result<Self, Error> {
-        let kept = match rows.kept() {
-            _ if rows.in_memory() => None,
-            Some(kept) if given == 0 => Some(Cow::Borrowed(kept)),
-            _ => Some(Cow::Owned(Kept::of(rows, given, n, n_labelled)?)),
-        };
-        Ok(Self { rows, kept: kept.filter(|kept| kept.gather.is_sound()) })
+    /// `given` is the number of given columns. `guess` makes of a glance at the rows what the pass that keeps some of them sums
+    /// besides.
+    pub(crate) fn of(
+        rows: &'a R,
+        given: usize,
+        about: &About,
+        guess: impl FnOnce(Glanced<'_>) -> Option<Look>,
+    ) -> Result<Self, Error> {
+        if rows.in_memory() {
+            return Ok(Self { rows, kept: None });
+        }
+        let glanced = rows.glance(&Gather::new(rows.n_classes(), 0, Keep::GLANCE));
+        let glanced = glanced.map(|gather| Glanced { names: rows.names(), kind: rows.kind(), gather });
+        let kept = Kept::of(rows, given, about.n, about.n_labelled, glanced.and_then(guess))?;
+        Ok(Self { rows, kept: Some(kept).filter(|kept| kept.gather.is_sound()) })
     }
 }
 
@@ -144,7 +186,12 @@ impl<R: Rows> Rows for Few<'_, R> {
     }
 
     fn samples_labels(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| !kept.gather.has_all_labelled())
+        self.kept.as_ref().is_some_and(Kept::samples_labels)
+    }
+
+    fn gap(&self, calibration: Option<&Bcts>) -> Option<Gap> {
+        let look = self.kept.as_ref()?.look.as_ref()?;
+        look.beyond(self.scan_sample(&look.emptied())?, calibration)
     }
 
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {

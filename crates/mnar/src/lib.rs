@@ -47,6 +47,7 @@ pub mod evaluate;
 mod few_passes;
 pub mod interval;
 pub mod kept;
+pub mod keys;
 pub mod labels;
 pub mod mechanism;
 mod mixture;

@@ -156,8 +156,9 @@ impl Sums for MostProbable {
     travels!(MostProbable);
 }
 
+/// Σ column · weight.
 #[inline(always)]
-fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
+pub(crate) fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
     // Sixteen independent sums: a single one would wait for every addition.
     let mut lanes = [0.0; 16];
     let weight = &weight[..column.len()];

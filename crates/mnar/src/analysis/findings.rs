@@ -404,7 +404,7 @@ impl EstimateSettings {
         if matches!(self.given, Given::Columns(_)) {
             return Err(Error::Settings("the streamed rows come without the columns that labelling depends on"));
         }
-        let rows = &Few::of(rows, 0, about.n, about.n_labelled)?;
+        let rows = &Few::of(rows, 0, &about, |glanced| recipe.guess(glanced))?;
         let matrices = fits_matrices(rows.n_classes());
         let bcts = match recipe.calibration() {
             Some(calibration) => {

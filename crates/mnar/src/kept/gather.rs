@@ -2,17 +2,11 @@
 //! the parts of a pass are merged.
 
 use super::Keep;
+use crate::calibrate::Bcts;
+use crate::keys::mixed;
 use crate::labels::Class;
 use crate::rows::{Block, Sums};
 use crate::travel::{Bytes, bytes, travels};
-
-/// The finaliser of SplitMix64: every bit of the result depends on all bits.
-fn mixed(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 /// Labelled or unlabelled rows: all of them, or those with the lowest keys.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,13 +51,21 @@ impl Part {
         self.threshold == u64::MAX
     }
 
+    /// The highest of the `rows` lowest keys; the present threshold where there are no more.
+    fn lowest(&self, rows: usize) -> u64 {
+        if rows == 0 || self.keys.len() <= rows {
+            return self.threshold;
+        }
+        let mut sorted = self.keys.clone();
+        *sorted.select_nth_unstable(rows - 1).1
+    }
+
     /// Keeps the `rows` rows with the lowest keys.
     fn cut(&mut self, rows: usize) {
+        self.threshold = self.lowest(rows);
         if rows == 0 || self.keys.len() <= rows {
             return;
         }
-        let mut sorted = self.keys.clone();
-        self.threshold = *sorted.select_nth_unstable(rows - 1).1;
         let stays: Vec<bool> = self.keys.iter().map(|key| *key <= self.threshold).collect();
         fn retain<T>(values: &mut Vec<T>, stays: &[bool]) {
             let mut stays = stays.iter();
@@ -86,9 +88,27 @@ impl Part {
 
     /// The sample, where all rows were kept and these are more.
     pub(super) fn sampled(&self) -> Self {
-        let mut sample = self.clone();
-        sample.cut(self.sample);
-        sample
+        let threshold = self.lowest(self.sample);
+        let rows: Vec<usize> = (0..self.keys.len()).filter(|&i| self.keys[i] <= threshold).collect();
+        fn take<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
+            rows.iter().map(|&i| values[i]).collect()
+        }
+        Self {
+            threshold,
+            keys: take(&self.keys, &rows),
+            labels: take(&self.labels, &rows),
+            columns: self.columns.iter().map(|column| take(column, &rows)).collect(),
+            ..*self
+        }
+    }
+
+    /// Calibrates the probabilities, which are the first columns.
+    pub(super) fn calibrate(&mut self, bcts: &Bcts, classes: usize) {
+        let classes = classes.min(self.columns.len());
+        let before: Vec<Vec<f64>> = self.columns[..classes].to_vec();
+        let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
+        let mut after: Vec<&mut [f64]> = self.columns[..classes].iter_mut().map(Vec::as_mut_slice).collect();
+        bcts.transform(&before, &mut after);
     }
 
     /// Hands over the rows, each with this weight.
