@@ -4,7 +4,7 @@
 use crate::arrays::word;
 use crate::errors::{Kind, exception, of_statistics};
 use crate::mechanism::{json, settings};
-use mnar::analysis::{About, EstimateSettings, StreamedColumns, StreamedGroups, TestSettings};
+use mnar::analysis::{About, EstimateSettings, IntervalMethod, StreamedColumns, StreamedGroups, TestSettings};
 use mnar::calibrate::ColumnCalibration;
 use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
 use mnar::evaluate::{EvaluateSettings, StreamedModel};
@@ -322,8 +322,15 @@ impl Everywhere {
     /// The estimate as JSON and as text.
     fn estimate(&self, py: Python<'_>, options: &str) -> PyResult<(String, String)> {
         let settings: EstimateSettings = settings(py, options)?;
-        self.pass(py, &self.reader, |rows| {
-            let plain = self.estimated(&settings, rows)?;
+        // Rows that a bootstrap draws need keys.
+        let drawn = settings.interval == IntervalMethod::Bootstrap && self.reader.terms.is_none();
+        let Buckets { count, seed } = Buckets::of_bootstrap(settings.seed);
+        let reader = Reader { buckets: drawn.then_some((count, seed)), ..self.reader.clone() };
+        self.pass(py, &reader, |rows| {
+            let plain = match drawn {
+                true => settings.run_streamed_bootstrap(rows, self.last(), self.about.clone())?,
+                false => self.estimated(&settings, rows)?,
+            };
             let found = match &self.reader.groups {
                 Some(groups) => {
                     plain.by_streamed_groups(rows, StreamedGroups { groups, column: self.reader.terms() })?
@@ -345,8 +352,7 @@ impl Everywhere {
         self.pass(py, &reader, |rows| {
             let found = self.estimated(&estimate, rows)?;
             let groups = self.reader.groups.as_ref().map(|groups| (groups, self.reader.terms()));
-            let last = self.reader.terms() + usize::from(groups.is_some()) + usize::from(self.reader.folds.is_some());
-            let model = StreamedModel { name, groups, buckets: (last, count as usize) };
+            let model = StreamedModel { name, groups, buckets: (self.last(), count as usize) };
             settings.run_streamed(found, rows, model)
         })
         .and_then(|found| Ok((json(py, &found)?, evaluate_text(&found))))
@@ -369,6 +375,12 @@ impl Everywhere {
 }
 
 impl Everywhere {
+    /// The position of what comes after the terms, the group and the fold of a row.
+    fn last(&self) -> usize {
+        let reader = &self.reader;
+        reader.terms() + usize::from(reader.groups.is_some()) + usize::from(reader.folds.is_some())
+    }
+
     fn estimated<R: Rows>(
         &self,
         settings: &EstimateSettings,

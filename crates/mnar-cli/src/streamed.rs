@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use mnar::Rows as _;
-use mnar::analysis::{About, EstimateSettings, Findings, Given, StreamedColumns, StreamedGroups};
+use mnar::analysis::{About, EstimateSettings, Findings, Given, IntervalMethod, StreamedColumns, StreamedGroups};
 use mnar::keys::Buckets;
 use mnar_data::{Beside, DataError, GivenPredictions, ParquetPredictions};
 
@@ -36,6 +36,10 @@ impl<'a> Streamed<'a> {
             Some(rows) if self.by_columns => {
                 let columns = StreamedColumns { columns: rows.columns(), encoder: rows.encoder() };
                 settings.run_streamed_given(self.table, rows, columns, about(self.table))
+            }
+            Some(rows) if settings.interval == IntervalMethod::Bootstrap => {
+                let keys = rows.encoder().n_terms() + usize::from(rows.groups().is_some());
+                settings.run_streamed_bootstrap(rows, keys, about(self.table))
             }
             _ => settings.run_streamed(self.table, about(self.table)),
         };

@@ -154,6 +154,31 @@ fn a_folder_or_pattern_is_estimated_and_tested_as_one_file_in_memory() {
     }
 }
 
+/// The weights of a row follow from its number and its probabilities, so files may be cut anywhere.
+#[test]
+fn a_bootstrap_of_a_folder_is_that_of_one_file_and_about_that_of_a_table_in_memory() {
+    let (_folder, one, parts) = files();
+    let (one, parts) = (one.to_str().unwrap(), parts.to_str().unwrap());
+    let words = ["--label", "y", "--interval", "bootstrap", "--replicates", "60", "--seed", "3"];
+    let estimate = |path| json(&[&["estimate", path, "--stream"], &words[..]].concat());
+    let (file, folder) = (estimate(one), estimate(parts));
+    assert_eq!((&file["interval"]["kind"], &file["interval"]["replicates"]), (&"bootstrap".into(), &60.into()));
+    let in_memory = json(&[&["estimate", one, "--given", "none"], &words[..]].concat());
+    for key in ["phi", "phi_se", "prevalence", "prevalence_se", "phi_ci95"] {
+        close(&file[key], &folder[key], 1e-9, key);
+    }
+    close(&file["phi"], &in_memory["phi"], 1e-9, "phi");
+    // Other draws: with 60 each, their spreads differ by some 13%.
+    for (a, b) in file["phi_se"].as_array().unwrap().iter().zip(in_memory["phi_se"].as_array().unwrap()) {
+        let ratio = a.as_f64().unwrap() / b.as_f64().unwrap();
+        assert!((0.6..1.6).contains(&ratio), "{ratio}");
+    }
+    let with_columns = [&["estimate", one, "--stream", "--given", "site"], &words[..]].concat();
+    assert!(refused(&with_columns).contains("by class alone"));
+    let profile = ["estimate", one, "--stream", "--label", "y", "--interval", "profile"];
+    assert!(refused(&profile).contains("observed information or a bootstrap"));
+}
+
 #[test]
 fn an_evaluation_of_a_stream_is_that_of_a_table_in_memory() {
     let (_folder, one, parts) = files();

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match what.as_str() {
         "estimate" => {
             let found = EstimateSettings::default().run_streamed(&table, about)?;
-            println!("{:?}\n{:?}", found.phi, found.phi_se);
+            println!("{:?}\n{:?}\n{:?}", found.phi, found.phi_se, found.stop);
         }
         "test" => println!("{:?}", TestSettings::default().run_streamed(&table, about, None)?.decision.result),
         _ => println!("{about:?}"),

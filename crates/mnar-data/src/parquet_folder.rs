@@ -1,7 +1,7 @@
 //! Several Parquet files as one table: a folder, or a pattern such as `part-*.parquet`.
 
 use crate::arrays::{Arrays, Spelling, TypedTable, batches};
-use crate::batch::{Batch, Batches};
+use crate::batch::Batches;
 use crate::columns::Selection;
 use crate::error::{DataError, show};
 use crate::format::{FROM_ITS_END, Format, open_regular};
@@ -127,38 +127,10 @@ impl ParquetFolder {
         self.parts.iter().fold(0, |rows, part| part.footer.claimed_rows().saturating_add(rows))
     }
 
-    /// A few rows from here and there: the first ones of some row groups.
-    pub(crate) fn glance(&self, selection: &Selection) -> impl Iterator<Item = Result<Batch, DataError>> {
-        let groups = self.parts.iter().enumerate().flat_map(|(part, Part { footer, .. })| {
-            let rows = footer.metadata.row_groups().iter().map(|group| group.num_rows());
-            rows.enumerate().filter(|(_, rows)| *rows > 0).map(move |(group, _)| (part, group))
-        });
-        let groups: Vec<(usize, usize)> = groups.collect();
-        let places = groups.len().min(GLANCES);
-        let chosen: Vec<(usize, usize)> = (0..places).map(|place| groups[place * groups.len() / places]).collect();
-        let rows = GLANCED_ROWS.div_ceil(places.max(1));
-        chosen.into_iter().flat_map(move |(part, group)| {
-            let glimpse = Glimpse { folder: self.clone(), part, group, rows };
-            batches(Box::new(glimpse), selection).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
-        })
-    }
-
     /// One pass over the selected columns.
     pub(crate) fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
         batches(Box::new(self.clone()), selection)
     }
-}
-
-/// Row groups that a glance looks into, and the rows that it reads of all of them.
-const GLANCES: usize = 8;
-const GLANCED_ROWS: usize = 65_536;
-
-/// The first rows of a row group.
-struct Glimpse {
-    folder: ParquetFolder,
-    part: usize,
-    group: usize,
-    rows: usize,
 }
 
 /// The first column in which two files differ.
@@ -207,29 +179,6 @@ impl TypedTable for ParquetFolder {
             go_on
         });
         Ok(Box::new(arrays))
-    }
-}
-
-impl TypedTable for Glimpse {
-    fn header(&self) -> &[String] {
-        self.folder.header()
-    }
-
-    fn data_type(&self, column: usize) -> &DataType {
-        self.folder.data_type(column)
-    }
-
-    fn spelling(&self) -> Spelling {
-        self.folder.spelling()
-    }
-
-    fn source_name(&self) -> &str {
-        self.folder.source_name()
-    }
-
-    fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
-        let table = self.folder.parts[self.part].again()?.only_group(self.group);
-        Ok(Box::new(Box::new(table).arrays(wanted, most.min(self.rows))?.take(1)))
     }
 }
 

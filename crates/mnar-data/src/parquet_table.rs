@@ -17,7 +17,7 @@ use arrow_array::{
     TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, TimeUnit};
 use parquet::basic::{Compression, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
@@ -29,15 +29,12 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A Parquet file whose footer has been read.
 pub(crate) struct ParquetTable<R> {
     input: R,
     footer: Arc<ParquetFooter>,
-    /// The row groups that are read.
-    groups: Range<usize>,
 }
 
 /// The footer apart from the file, to walk over the same file again without parsing it anew.
@@ -69,18 +66,12 @@ impl<R: ChunkReader + 'static> ParquetTable<R> {
             ParquetFooter::new(metadata, memory, path)
         })?;
         check_distinct(&footer.header, path)?;
-        Ok(Self::again(input, Arc::new(footer)))
+        Ok(Self { input, footer: Arc::new(footer) })
     }
 
     /// Reads the same file again, opened as `input`.
     pub(crate) fn again(input: R, footer: Arc<ParquetFooter>) -> Self {
-        let groups = 0..footer.metadata.num_row_groups();
-        Self { input, footer, groups }
-    }
-
-    /// One of the row groups alone.
-    pub(crate) fn only_group(self, group: usize) -> Self {
-        Self { groups: group..group + 1, ..self }
+        Self { input, footer }
     }
 
     pub(crate) fn footer(&self) -> &Arc<ParquetFooter> {
@@ -121,8 +112,8 @@ impl ParquetFooter {
 
     /// Refuses pages that would take more memory than there is. One page per column is unpacked at a time, and its
     /// dictionary with it.
-    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize], groups: Range<usize>) -> Result<(), DataError> {
-        for group in &self.metadata.row_groups()[groups] {
+    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize]) -> Result<(), DataError> {
+        for group in self.metadata.row_groups() {
             let mut bytes = 0_u64;
             for &column in wanted {
                 let RootColumn { leaf, levels, .. } = self.columns[column];
@@ -168,12 +159,12 @@ impl<R: ChunkReader + Send + 'static> TypedTable for ParquetTable<R> {
     }
 
     fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
-        let Self { input, footer, groups } = *self;
+        let Self { input, footer } = *self;
         let input = Arc::new(input);
-        guarded(&footer.path, || footer.check_pages(&*input, wanted, groups.clone()))?;
+        guarded(&footer.path, || footer.check_pages(&*input, wanted))?;
         let mut columns = wanted
             .iter()
-            .map(|&column| column_of(footer.clone(), input.clone(), column, groups.clone()))
+            .map(|&column| column_of(footer.clone(), input.clone(), column))
             .collect::<Result<Vec<_>, _>>()?;
         let mut done = false;
         Ok(Box::new(std::iter::from_fn(move || {
@@ -251,13 +242,11 @@ fn column_of<R: ChunkReader + Send + 'static>(
     footer: Arc<ParquetFooter>,
     input: Arc<R>,
     column: usize,
-    groups: Range<usize>,
 ) -> Result<BoxedColumn, DataError> {
     fn boxed<T: Blank, R: ChunkReader + Send + 'static>(
         footer: Arc<ParquetFooter>,
         input: Arc<R>,
         column: usize,
-        groups: Range<usize>,
         blank: T::T,
         build: impl Fn(Vec<T::T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send + 'static,
     ) -> BoxedColumn
@@ -265,7 +254,7 @@ fn column_of<R: ChunkReader + Send + 'static>(
         T::T: Send,
     {
         let levels = footer.columns[column].levels;
-        let values = ColumnValues::<T, R>::new(footer, input, column).of_groups(groups);
+        let values = ColumnValues::<T, R>::new(footer, input, column);
         Box::new(TypedColumn { values, levels, blank, build: Box::new(build) })
     }
     let leaf = footer.columns[column].leaf;
@@ -278,13 +267,13 @@ fn column_of<R: ChunkReader + Send + 'static>(
     };
     macro_rules! column {
         ($parquet:ty, $build:expr) => {
-            boxed::<$parquet, R>(footer, input, column, groups, <$parquet as Blank>::blank(), $build)
+            boxed::<$parquet, R>(footer, input, column, <$parquet as Blank>::blank(), $build)
         };
     }
     // Most labels of a table are missing. A blank without bytes costs nothing to copy, and is never looked at.
     macro_rules! texts {
         ($array:ty) => {
-            boxed::<ByteArrayType, R>(footer, input, column, groups, ByteArray::new(), |values, nulls| {
+            boxed::<ByteArrayType, R>(footer, input, column, ByteArray::new(), |values, nulls| {
                 let present = |i: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(i));
                 let bytes = values.iter().enumerate();
                 let bytes = bytes.map(|(i, value)| if present(i) { value.as_bytes() } else { &[] });
@@ -483,13 +472,12 @@ fn spread<T: Clone>(values: Vec<T>, definition: &[i16], most_defined: i16, blank
     if most_defined == 0 || values.len() == definition.len() {
         return (values, None);
     }
-    let nulls = NullBuffer::from_iter(definition.iter().map(|&defined| defined == most_defined));
-    let mut values = values.into_iter();
-    let place = |&defined: &i16| {
-        let value = if defined == most_defined { values.next() } else { None };
-        value.unwrap_or_else(|| blank.clone())
-    };
-    (definition.iter().map(place).collect(), Some(nulls))
+    let present = BooleanBuffer::collect_bool(definition.len(), |i| definition[i] == most_defined);
+    let mut places = vec![blank.clone(); definition.len()];
+    for (i, value) in present.set_indices().zip(values) {
+        places[i] = value;
+    }
+    (places, Some(NullBuffer::new(present)))
 }
 
 /// The next values of a column of a file, with their levels. Where no value can be missing there are none.
@@ -514,8 +502,8 @@ pub(crate) struct ColumnValues<T: ParquetType, R: ChunkReader> {
     most_repeated: i16,
     /// The most bytes that the values of a batch may take.
     limit: u64,
-    /// The row groups that are not open yet.
-    groups: Range<usize>,
+    /// The row group to open next.
+    group: usize,
     reader: Option<ColumnReaderImpl<T>>,
 }
 
@@ -525,13 +513,7 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
         let leaf_type = footer.metadata.file_metadata().schema_descr().column(leaf);
         let (most_defined, most_repeated) = (leaf_type.max_def_level(), leaf_type.max_rep_level());
         let limit = footer.memory.limit();
-        let groups = 0..footer.metadata.num_row_groups();
-        Self { footer, input, leaf, most_defined, most_repeated, limit, groups, reader: None }
-    }
-
-    /// The values of these row groups alone.
-    fn of_groups(self, groups: Range<usize>) -> Self {
-        Self { groups, ..self }
+        Self { footer, input, leaf, most_defined, most_repeated, limit, group: 0, reader: None }
     }
 
     /// The values of the next rows, at most `most` and none at the end, whatever the row groups they are in: sums over
@@ -548,8 +530,11 @@ impl<T: ParquetType, R: ChunkReader + 'static> ColumnValues<T, R> {
         let mut rows = 0;
         while rows < most {
             let Some(reader) = &mut self.reader else {
-                let Some(group) = self.groups.next() else { break };
-                self.reader = Some(self.open(group)?);
+                if self.group == self.footer.metadata.num_row_groups() {
+                    break;
+                }
+                self.reader = Some(self.open(self.group)?);
+                self.group += 1;
                 continue;
             };
             let (definition, repetition) = (Some(&mut out.definition), Some(&mut out.repetition));

@@ -252,16 +252,6 @@ impl Rows for ParquetPredictions {
         Keep::HERE
     }
 
-    fn glance<S: Sums>(&self, zero: &S) -> Option<S> {
-        let mut total = Total::new(zero);
-        for batch in self.files.glance(&self.selection) {
-            // A pass over all rows says what is wrong with the first of them.
-            self.visit(batch.ok()?, |columns, labels| total.add(&Block { columns, labels, weights: None, given: &[] }))
-                .ok()?;
-        }
-        Some(total.sums)
-    }
-
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
         let (mut total, mut renormalised) = (Total::new(zero), Renormalised::default());
         let batches = self.files.batches(&self.selection);

@@ -14,15 +14,15 @@ pub use columns::{CalibratedByColumns, ColumnCalibration};
 pub(crate) use columns::{ColumnSums, ThroughColumns};
 
 use crate::error::Error;
-use crate::few_passes::Gap;
 use crate::labels::Class;
-use crate::mixture::{LogMixture, add_to};
+use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
 use crate::sums::{Tally, weighted_sum};
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
+pub(crate) use powers::logarithms;
 use powers::transform;
 use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Serialize};
@@ -246,7 +246,7 @@ impl Bcts {
         Posteriors::new(out, posteriors.kind())
     }
 
-    pub(crate) fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
+    fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
         transform(self.inverse_temperature, &self.biases, columns, out, &mut []);
     }
 }
@@ -265,7 +265,8 @@ fn add_transformed<S: Sums>(
     block: &Block<'_>,
     transform: impl Fn(&[&[f64]], &[&[f64]], &mut [&mut [f64]]),
 ) {
-    const PART: usize = 2048;
+    // Below the size from which allocators ask the system for memory each time.
+    const PART: usize = 1024;
     let k = block.columns.len();
     let mut buffer = vec![0.0; k * PART.min(block.len())];
     for start in (0..block.len()).step_by(PART) {
@@ -281,29 +282,6 @@ fn add_transformed<S: Sums>(
             weights: block.weights.map(|weights| &weights[start..start + m]),
             given: &given,
         });
-    }
-}
-
-/// Adds calibrated rows to the mixture, and to how its gradient turns with the inverse temperature.
-pub(crate) fn add_calibrated(mixture: &mut LogMixture, turn: &mut [f64], (a, b): (f64, &[f64]), block: &Block<'_>) {
-    const PART: usize = 1024;
-    let k = block.columns.len();
-    let mut buffer = vec![0.0; 2 * k * PART.min(block.len())];
-    for start in (0..block.len()).step_by(PART) {
-        let m = PART.min(block.len() - start);
-        let columns: Vec<&[f64]> = block.columns.iter().map(|column| &column[start..start + m]).collect();
-        let (p, logs) = buffer.split_at_mut(k * m);
-        {
-            let mut p: Vec<&mut [f64]> = p.chunks_mut(m).collect();
-            let mut logs: Vec<&mut [f64]> = logs.chunks_mut(m).take(k).collect();
-            transform(a, b, &columns, &mut p, &mut logs);
-        }
-        let (p, logs): (Vec<&[f64]>, Vec<&[f64]>) = (p.chunks(m).collect(), logs.chunks(m).take(k).collect());
-        let labels = &block.labels[start..start + m];
-        let weights = block.weights.map(|weights| &weights[start..start + m]);
-        let block = Block { columns: &p, labels, weights, given: &[] };
-        mixture.add(&block);
-        mixture.add_turn(&block, &logs, turn);
     }
 }
 
@@ -374,11 +352,6 @@ impl<R: Rows> Rows for Calibrated<'_, R> {
 
     fn samples_labels(&self) -> bool {
         self.rows.samples_labels()
-    }
-
-    fn gap(&self, calibration: Option<&Bcts>) -> Option<Gap> {
-        // What was looked at is calibrated once.
-        if calibration.is_some() { None } else { self.rows.gap(Some(self.bcts)) }
     }
 
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {

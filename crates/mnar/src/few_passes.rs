@@ -5,10 +5,9 @@
 //! method squares an error; this squares it and takes a hundredth, so an optimum of the sample that is off by 1e-2 is off
 //! by some 1e-6 after one pass over all rows and exact after another.
 
-use crate::calibrate::{Bcts, add_calibrated};
 use crate::error::Error;
 use crate::estimate::Stop;
-use crate::mixture::{LogMixture, add_to};
+use crate::mixture::LogMixture;
 use crate::rows::{Block, Rows, Sums};
 use crate::solver::{Evaluate, Solution, Solver, Terms, em_start, largest_relative_move, newton};
 use nalgebra::{DMatrix, DVector};
@@ -47,8 +46,7 @@ impl<R: Rows> Evaluate for OfSample<'_, R> {
 }
 
 /// What all rows have beyond the sample at one point.
-#[derive(Clone, Debug)]
-pub struct Gap {
+struct Gap {
     at: Vec<f64>,
     value: f64,
     gradient: DVector<f64>,
@@ -89,90 +87,17 @@ impl<R: Rows> Evaluate for Corrected<'_, R> {
     }
 }
 
-/// The mixture at a point near the optimum, under a calibration near that of all rows: what the pass that keeps rows sums too.
-#[derive(Clone)]
-pub(crate) struct Look {
-    calibration: Option<(f64, Vec<f64>)>,
-    at: Vec<f64>,
-    mixture: LogMixture,
-    /// How the gradient turns with the inverse temperature of the calibration.
-    turn: Vec<f64>,
-}
-
-impl Look {
-    pub(crate) fn new(calibration: Option<&Bcts>, at: Vec<f64>) -> Self {
-        let calibration = calibration.map(|bcts| (bcts.inverse_temperature, bcts.biases.clone()));
-        Self { calibration, mixture: LogMixture::at(&at, true), turn: vec![0.0; at.len()], at }
-    }
-
-    /// The same without rows.
-    pub(crate) fn emptied(&self) -> Self {
-        let mixture = LogMixture::at(&self.at, true);
-        Self { mixture, turn: vec![0.0; self.at.len()], calibration: self.calibration.clone(), at: self.at.clone() }
-    }
-
-    /// How the gradient changes when the calibration does.
-    fn change(&self, bcts: Option<&Bcts>) -> Option<DVector<f64>> {
-        let k = self.at.len();
-        let (a, b, bcts) = match (&self.calibration, bcts) {
-            (None, None) => return Some(DVector::zeros(k)),
-            (Some((a, b)), Some(bcts)) => (a, b, bcts),
-            _ => return None,
-        };
-        let hessian = self.mixture.hessian();
-        // With s ∝ exp(a log p + b), d(s_k/m)/db_j = 1[j = k] s_k/m − v_j s_j s_k/m².
-        let moved: Vec<f64> = bcts.biases.iter().zip(b).map(|(to, from)| to - from).collect();
-        Some(DVector::from_fn(k, |row, _| {
-            let by_others: f64 = (0..k).map(|j| self.at[j] * hessian[(row, j)] * moved[j]).sum();
-            self.turn[row] * (bcts.inverse_temperature - a) + self.mixture.gradient[row] * moved[row] - by_others
-        }))
-    }
-
-    /// What these sums, of all rows, have beyond those of a sample, moved to another calibration.
-    pub(crate) fn beyond(&self, mut sample: Self, bcts: Option<&Bcts>) -> Option<Gap> {
-        if sample.mixture.rows == 0.0 {
-            return None;
-        }
-        let scale = self.mixture.rows / sample.mixture.rows;
-        sample.mixture.scale(scale);
-        sample.turn.iter_mut().for_each(|turn| *turn *= scale);
-        let mut gap = Gap::new(&self.at, &self.mixture, &sample.mixture);
-        gap.gradient += self.change(bcts)? - sample.change(bcts)?;
-        Some(gap)
-    }
-}
-
-impl Sums for Look {
-    fn add(&mut self, block: &Block<'_>) {
-        match &self.calibration {
-            Some((a, b)) => add_calibrated(&mut self.mixture, &mut self.turn, (*a, b), block),
-            None => self.mixture.add(block),
-        }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.mixture.merge(other.mixture);
-        add_to(&mut self.turn, &other.turn);
-    }
-}
-
-/// A point near the optimum over all rows, away from the boundary: that of the sample, corrected where a pass has already looked at
-/// all rows.
+/// A point near the optimum over all rows, away from the boundary: that of the sample.
 pub(crate) fn start<R: Rows>(
     sample: &OfSample<'_, R>,
     terms: &Terms,
     from: Vec<f64>,
     solver: &Solver,
 ) -> Result<Vec<f64>, Error> {
-    let inside = |near: Solution| near.v.iter().map(|v| v.max(1e-3)).collect();
-    if let Some(gap) = sample.rows.gap(None) {
-        let from = gap.at.clone();
-        let near = newton(&Corrected { sample, gap: &gap }, terms, from, solver)?;
-        if near.stop.converged() {
-            return Ok(inside(near));
-        }
-    }
-    em_start(sample, terms, from).and_then(|near| newton(sample, terms, near, solver)).map(inside)
+    // Far more precisely than the sample knows it.
+    let rough = Solver { tolerance: 1e-6, ..*solver };
+    let near = em_start(sample, terms, from).and_then(|near| newton(sample, terms, near, &rough))?;
+    Ok(near.v.iter().map(|v| v.max(1e-3)).collect())
 }
 
 /// The optimum over all rows from a point near it and their sums there.
@@ -209,45 +134,4 @@ pub(crate) fn finish<R: Rows>(
     let mut solution = newton(all, terms, inside, solver)?;
     solution.stop = solution.stop.after(passes);
     Ok(solution)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Class, Labels, PosteriorKind, Posteriors, Sample};
-    use ndarray::Array2;
-
-    /// How the gradient changes with the calibration, against differences of the gradient itself.
-    #[test]
-    fn the_gradient_turns_with_the_calibration() {
-        let (n, k) = (700, 3);
-        let logits = Array2::from_shape_fn((n, k), |(i, j)| 2.0 * (1.3 * i as f64 + 2.7 * j as f64).sin());
-        let p = Posteriors::from_logits(logits.view(), PosteriorKind::Labelled).unwrap();
-        let y = (0..n).map(|i| (i % 4 == 0).then(|| Class::from(i / 4 % k))).collect();
-        let y = Labels::new(y, (0..k).map(|k| k.to_string()).collect()).unwrap();
-        let sample = Sample::new(&p, &y).unwrap();
-        let (a, b) = (1.2, vec![0.1, -0.2, 0.05]);
-        let at = vec![0.4, 0.9, 1.6];
-        let look = |a: f64, b: &[f64]| sample.scan(&Look::new(Some(&Bcts::known(a, b.to_vec())), at.clone())).unwrap();
-        let here = look(a, &b);
-        let h = 1e-5;
-        for moved in 0..=k {
-            let step = |by: f64| {
-                let mut b = b.clone();
-                let a = if moved == k { a + by } else { a };
-                if moved < k {
-                    b[moved] += by;
-                }
-                (a, b)
-            };
-            let (up, down) = (step(h), step(-h));
-            let change = here.change(Some(&Bcts::known(up.0, up.1.clone()))).unwrap() / h;
-            let (up, down) = (look(up.0, &up.1), look(down.0, &down.1));
-            for j in 0..k {
-                let slope = (up.mixture.gradient[j] - down.mixture.gradient[j]) / (2.0 * h);
-                assert!((slope - change[j]).abs() < 1e-5 * n as f64, "{moved} {j}: {slope} {}", change[j]);
-            }
-        }
-        assert!(here.change(None).is_none());
-    }
 }

@@ -1,15 +1,13 @@
 //! Rows that a pass over a stream keeps: the labelled ones where they fit, and a sample of the others. With them, a streamed estimate
 //! takes a few passes instead of twenty: the calibration needs none, and the likelihood is maximised from the optimum of the
-//! sample. Where a glance at the stream is cheap, the pass that keeps rows already looks at the likelihood near its optimum.
+//! sample.
 
 mod gather;
 
 pub(crate) use gather::Gather;
 
 use crate::analysis::About;
-use crate::calibrate::Bcts;
 use crate::error::Error;
-use crate::few_passes::{Gap, Look};
 use crate::posteriors::{PosteriorKind, Renormalised};
 use crate::rows::{Rows, Sums, scan_block};
 use crate::sums::Tally;
@@ -26,12 +24,10 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// For rows in the same process: at most 96 MB.
-    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 50_000 };
+    /// For rows in the same process: at most 96 MB of labelled rows.
+    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 100_000 };
     /// For rows of other processes, which send them: at most 16 MB.
     pub const ELSEWHERE: Self = Self { labelled_numbers: 2_000_000, sample: 50_000 };
-    /// For a glance at a stream.
-    const GLANCE: Self = Self { labelled_numbers: 4_000_000, sample: 100_000 };
 }
 
 /// What a pass has kept, and its tally.
@@ -40,8 +36,6 @@ struct Kept {
     tally: Tally,
     /// Of the labelled rows, where all of them are kept and these are many.
     labelled_sample: Part,
-    /// What it has summed besides.
-    look: Option<Look>,
 }
 
 impl Kept {
@@ -67,61 +61,17 @@ impl Kept {
     }
 
     /// One pass over the rows. `n` and `n_labelled` are known from before, so that places far away send no more than is kept.
-    fn of<R: Rows>(rows: &R, given: usize, n: usize, n_labelled: usize, look: Option<Look>) -> Result<Self, Error> {
+    fn of<R: Rows>(rows: &R, given: usize, n: usize, n_labelled: usize) -> Result<Self, Error> {
         let k = rows.n_classes();
         let gather = Gather::new(k, given, rows.keep()).expecting(n.saturating_sub(n_labelled), n_labelled);
-        let zero = (gather, Tally::zero(k));
-        let ((mut gather, tally), look) = match look {
-            Some(look) => {
-                let (kept, look) = rows.scan(&(zero, look))?;
-                (kept, Some(look))
-            }
-            None => (rows.scan(&zero)?, None),
-        };
+        let (mut gather, tally) = rows.scan(&(gather, Tally::zero(k)))?;
         gather.finish();
-        Ok(Self { labelled_sample: gather.labelled.sampled(), gather, tally, look })
+        Ok(Self { labelled_sample: gather.labelled.sampled(), gather, tally })
     }
 
     /// Labelled rows that are as good as all of them to find a calibration near the best.
     fn samples_labels(&self) -> bool {
         !self.gather.has_all_labelled() || self.gather.labelled.labels.len() > 2 * self.labelled_sample.labels.len()
-    }
-}
-
-/// Rows that a glance has found, in memory.
-pub(crate) struct Glanced<'a> {
-    names: &'a [String],
-    kind: PosteriorKind,
-    gather: Gather,
-}
-
-impl Glanced<'_> {
-    /// The same rows calibrated.
-    pub(crate) fn calibrated(mut self, bcts: &Bcts) -> Self {
-        self.gather.labelled.calibrate(bcts, self.gather.classes);
-        self.gather.unlabelled.calibrate(bcts, self.gather.classes);
-        self
-    }
-}
-
-impl Rows for Glanced<'_> {
-    fn names(&self) -> &[String] {
-        self.names
-    }
-
-    fn kind(&self) -> PosteriorKind {
-        self.kind
-    }
-
-    fn in_memory(&self) -> bool {
-        true
-    }
-
-    fn scan<S: Sums>(&self, zero: &S) -> Result<S, Error> {
-        let sums = |part: &Part| part.with(self.gather.classes, None, |block| scan_block(block, zero));
-        let mut total = sums(&self.gather.labelled);
-        total.merge(sums(&self.gather.unlabelled));
-        Ok(total)
     }
 }
 
@@ -132,21 +82,21 @@ pub(crate) struct Few<'a, R> {
 }
 
 impl<'a, R: Rows> Few<'a, R> {
-    /// `given` is the number of given columns. `guess` makes of a glance at the rows what the pass that keeps some of them sums
-    /// besides.
-    pub(crate) fn of(
-        rows: &'a R,
-        given: usize,
-        about: &About,
-        guess: impl FnOnce(Glanced<'_>) -> Option<Look>,
-    ) -> Result<Self, Error> {
+    /// `given` is the number of given columns.
+    pub(crate) fn of(rows: &'a R, given: usize, about: &About) -> Result<Self, Error> {
         if rows.in_memory() {
             return Ok(Self { rows, kept: None });
         }
-        let glanced = rows.glance(&Gather::new(rows.n_classes(), 0, Keep::GLANCE));
-        let glanced = glanced.map(|gather| Glanced { names: rows.names(), kind: rows.kind(), gather });
-        let kept = Kept::of(rows, given, about.n, about.n_labelled, glanced.and_then(guess))?;
+        let kept = Kept::of(rows, given, about.n, about.n_labelled)?;
         Ok(Self { rows, kept: Some(kept).filter(|kept| kept.gather.is_sound()) })
+    }
+}
+
+impl<R: Rows> Few<'_, R> {
+    /// The sums over all labelled rows, where they were kept.
+    pub(crate) fn scan_labelled<S: Sums>(&self, zero: &S) -> Option<S> {
+        let kept = self.kept.as_ref().filter(|kept| kept.gather.has_all_labelled())?;
+        Some(kept.gather.labelled.with(kept.gather.classes, None, |block| scan_block(block, zero)))
     }
 }
 
@@ -174,8 +124,8 @@ impl<R: Rows> Rows for Few<'_, R> {
                 let tally = kept.tally.pack().and_then(|tally| zero.unpack(tally));
                 tally.map_or_else(|| self.rows.scan(zero), Ok)
             }
-            Some(walk) if walk.rows() == WalkRows::Labelled && kept.gather.has_all_labelled() => {
-                Ok(kept.gather.labelled.with(kept.gather.classes, None, |block| scan_block(block, zero)))
+            Some(walk) if walk.rows() == WalkRows::Labelled => {
+                self.scan_labelled(zero).map_or_else(|| self.rows.scan(zero), Ok)
             }
             _ => self.rows.scan(zero),
         }
@@ -187,11 +137,6 @@ impl<R: Rows> Rows for Few<'_, R> {
 
     fn samples_labels(&self) -> bool {
         self.kept.as_ref().is_some_and(Kept::samples_labels)
-    }
-
-    fn gap(&self, calibration: Option<&Bcts>) -> Option<Gap> {
-        let look = self.kept.as_ref()?.look.as_ref()?;
-        look.beyond(self.scan_sample(&look.emptied())?, calibration)
     }
 
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {

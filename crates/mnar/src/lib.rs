@@ -49,6 +49,7 @@ pub mod interval;
 pub mod kept;
 pub mod keys;
 pub mod labels;
+mod lockstep;
 pub mod mechanism;
 mod mixture;
 pub mod nullable;

@@ -3,7 +3,6 @@
 //! instructions the processor has.
 
 use crate::rows::{Block, Sums};
-use crate::sums::weighted_sum;
 use crate::travel::{bytes, travels};
 use nalgebra::DMatrix;
 use pulp::{Arch, Simd, WithSimd};
@@ -72,12 +71,6 @@ impl LogMixture {
         for a in 0..k {
             (0..=a).for_each(|b| self.hessian[a * k + b] += by[(a, b)]);
         }
-    }
-
-    /// Adds Σ_{i∈U} d(s_ik / v·s_i)/da to `turn`, where s ∝ exp(a·log) with these logarithms: s_k (l_k/m − M/m²), with m = v·s and
-    /// M = Σ v_l s_l l_l.
-    pub(crate) fn add_turn(&self, block: &Block<'_>, logs: &[&[f64]], turn: &mut [f64]) {
-        Arch::new().dispatch(AddTurn { v: &self.v, block, logs, turn });
     }
 
     #[inline(always)]
@@ -229,48 +222,6 @@ impl WithSimd for AddBlock<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         self.sums.add_tiles(simd, self.block);
-    }
-}
-
-struct AddTurn<'a, 'b> {
-    v: &'a [f64],
-    block: &'a Block<'b>,
-    logs: &'a [&'a [f64]],
-    turn: &'a mut [f64],
-}
-
-impl WithSimd for AddTurn<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { v, block, logs, turn } = self;
-        for start in (0..block.len()).step_by(TILE) {
-            let rows = start..(start + TILE).min(block.len());
-            let (mut mixture, mut moment, mut factor) = ([0.0; TILE], [0.0; TILE], [0.0; TILE]);
-            let n = rows.len();
-            let (mixture, moment, factor) = (&mut mixture[..n], &mut moment[..n], &mut factor[..n]);
-            for ((v, column), logs) in v.iter().zip(block.columns).zip(logs) {
-                let (column, logs) = (&column[rows.clone()], &logs[rows.clone()]);
-                for i in 0..n {
-                    let part = v * column[i];
-                    mixture[i] += part;
-                    moment[i] += part * logs[i];
-                }
-            }
-            for (i, row) in rows.clone().enumerate() {
-                let weight = if block.labels[row].is_none() { block.weight(row) } else { 0.0 };
-                mixture[i] = if weight > 0.0 { weight / mixture[i] } else { 0.0 };
-                moment[i] *= if weight > 0.0 { mixture[i] * mixture[i] / weight } else { 0.0 };
-            }
-            for ((turn, column), logs) in turn.iter_mut().zip(block.columns).zip(logs) {
-                let logs = &logs[rows.clone()];
-                for i in 0..n {
-                    factor[i] = logs[i] * mixture[i] - moment[i];
-                }
-                *turn += weighted_sum(&column[rows.clone()], factor);
-            }
-        }
     }
 }
 

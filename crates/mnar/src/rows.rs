@@ -2,9 +2,7 @@
 //! a set of sums that can be added to and merged. A table in memory, a Parquet file larger than memory and a calibrated
 //! view of either are all [`Rows`].
 
-use crate::calibrate::Bcts;
 use crate::error::Error;
-use crate::few_passes::Gap;
 use crate::kept::Keep;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
@@ -146,16 +144,6 @@ pub trait Rows: Sync {
     /// How much of the rows a pass over them may keep.
     fn keep(&self) -> Keep {
         Keep::ELSEWHERE
-    }
-
-    /// Sums over some rows from here and there, where these are read at a small part of the cost of a pass.
-    fn glance<S: Sums>(&self, _: &S) -> Option<S> {
-        None
-    }
-
-    /// How far the sample is from all rows at a point near the optimum, under this calibration; `None` where no pass has looked.
-    fn gap(&self, _: Option<&Bcts>) -> Option<Gap> {
-        None
     }
 }
 

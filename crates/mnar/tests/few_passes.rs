@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mnar::analysis::{About, Calibrate, EstimateSettings, Findings, Given, StreamedColumns};
+use mnar::analysis::{About, EstimateSettings, Findings, Given, StreamedColumns};
 use mnar::covariates::{ColumnSummary, Covariate, RowCounts};
 use mnar::rows::{Block, Sums, scan_block};
 use mnar::travel::{Partitions, Walk, WalkRows};
@@ -55,13 +55,11 @@ struct Stream<'a> {
     table: &'a Table,
     given: Vec<&'a [f64]>,
     passes: Mutex<Vec<WalkRows>>,
-    /// The rows that a glance finds.
-    glanced: Vec<Range<usize>>,
 }
 
 impl<'a> Stream<'a> {
     fn new(table: &'a Table, given: Vec<&'a [f64]>) -> Self {
-        Self { table, given, passes: Mutex::default(), glanced: Vec::new() }
+        Self { table, given, passes: Mutex::default() }
     }
 
     fn add<S: Sums>(&self, rows: Range<usize>, zero: &S) -> S {
@@ -95,15 +93,6 @@ impl Rows for Stream<'_> {
         }
         Ok(total)
     }
-
-    fn glance<S: Sums>(&self, zero: &S) -> Option<S> {
-        let mut parts = self.glanced.iter().map(|rows| self.add(rows.clone(), zero));
-        let first = parts.next()?;
-        Some(parts.fold(first, |mut total, part| {
-            total.merge(part);
-            total
-        }))
-    }
 }
 
 fn differ(a: &[f64], b: &[f64]) -> f64 {
@@ -136,36 +125,6 @@ fn an_estimate_takes_three_passes() {
     assert!(differ(&found.biases, &expected.biases) < 1e-9);
     // One that keeps rows, one at the optimum of the sample, and one that confirms it; the calibration needs none.
     assert_eq!(stream.passes(), 3, "{:?}", stream.passes.lock().unwrap());
-}
-
-/// With a glance at some of the rows, the pass that keeps rows looks at the likelihood too. One that misleads costs a pass.
-#[test]
-fn after_a_glance_an_estimate_takes_two_passes() {
-    let table = Table::new(400_000, 4, 0.3);
-    let about = About::from(&table.labels);
-    for calibrate in [Calibrate::Auto, Calibrate::None] {
-        let settings = EstimateSettings { calibrate, ..Default::default() };
-        let expected = settings.run_streamed(&table.sample(), about.clone()).unwrap();
-        let glance = |glanced: Vec<Range<usize>>| {
-            let stream = Stream { glanced, ..Stream::new(&table, Vec::new()) };
-            assert_same(&settings.run_streamed(&stream, about.clone()).unwrap(), &expected);
-            stream.passes()
-        };
-        let here_and_there = (0..8).map(|place| 50_000 * place..50_000 * place + 8_000).collect();
-        assert_eq!(glance(here_and_there), 2);
-        // A few rows, hardly any of them labelled.
-        assert!(glance(vec![0..300]) <= 4);
-        let unlabelled = (0..).find(|&i| table.labels.as_slice()[i..i + 5].iter().all(Option::is_none)).unwrap();
-        assert_eq!(glance(vec![unlabelled..unlabelled + 5]), 3);
-    }
-    // Rows of one kind: the last class alone has labels there.
-    let settings = EstimateSettings::default();
-    let expected = settings.run_streamed(&table.sample(), about.clone()).unwrap();
-    let most = |i: &usize| table.labels.as_slice()[*i].is_none_or(|class| class.index() == 3);
-    let glanced = (0..200_000).filter(most).map(|i| i..i + 1).step_by(40).collect();
-    let stream = Stream { glanced, ..Stream::new(&table, Vec::new()) };
-    assert_same(&settings.run_streamed(&stream, about).unwrap(), &expected);
-    assert_eq!(stream.passes(), 3);
 }
 
 /// 700,000 labelled rows of four numbers are more than are kept of rows that lie elsewhere.

@@ -130,7 +130,8 @@ class LabelMechanism(WalkedMechanism):
     """Estimates phi_k = P(labelled | class k) and the true class shares of rows that are read in batches.
 
     Settings and results are those of `mnar.LabelMechanism`, with the restrictions of rows that are streamed: intervals come from
-    the observed information, and the checks that compare rows (held-out predictions, self-masking, sensitivity) are not run.
+    the observed information, or with ``interval="bootstrap"`` from a bootstrap (for mechanisms by class alone), and the checks that
+    compare rows (held-out predictions, self-masking, sensitivity) are not run.
 
     >>> import numpy as np, pyarrow as pa
     >>> from mnar.arrow import LabelMechanism

@@ -10,7 +10,8 @@ use crate::terminal::Terminal;
 use crate::weights::{self, WeightsFile};
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{EstimateSettings, Findings, ReplicateWeights};
+use mnar::analysis::{EstimateSettings, Findings, IntervalMethod, ReplicateWeights};
+use mnar::keys::Buckets;
 use mnar::{Progress as _, Rows};
 use mnar_data::{AtomicFile, Formulas, LabelledRows, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
@@ -175,7 +176,8 @@ fn streamed(
 ) -> Result<(EstimateSettings, Findings)> {
     say(table.notes(), terminal);
     let settings = args.settings(table.names())?;
-    let rows = Streamed::new(table, &settings, None)?;
+    let keys = (settings.interval == IntervalMethod::Bootstrap).then(|| Buckets::of_bootstrap(settings.seed));
+    let rows = Streamed::new(table, &settings, keys)?;
     let found = rows.by_groups(rows.estimate(&settings)?)?;
     if let Some(path) = &args.weights {
         let (id, formulas) = (args.table.id.as_deref(), formulas(args.keep_formulas));

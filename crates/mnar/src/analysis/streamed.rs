@@ -9,13 +9,11 @@ use crate::calibrate::{Calibrated, CalibratedByColumns, ColumnCalibration};
 use crate::covariates::{ColumnSummary, Grouping, TermEncoder};
 use crate::diagnose::{Identifiability, identifiability};
 use crate::error::Error;
-use crate::estimate::{LabelShift, SharePrior};
-use crate::few_passes::Look;
-use crate::kept::{Few, Glanced};
+use crate::estimate::SharePrior;
+use crate::kept::Few;
 use crate::mechanism::{ClassAndColumns, Mechanism, MechanismEstimate};
 use crate::posteriors::PosteriorKind;
 use crate::rows::{Block, Rows, Sums};
-use crate::solver::{Solution, Solver};
 use crate::sums::Tally;
 use crate::travel::{bytes, travels};
 
@@ -29,13 +27,28 @@ pub struct StreamedColumns<'a> {
 }
 
 impl EstimateSettings {
-    /// Refuses settings that need the rows in memory.
+    /// Refuses settings that need the rows in memory, or keys of the rows.
     pub(super) fn check_streamed(&self, kind: PosteriorKind) -> Result<Recipe, Error> {
         use super::IntervalMethod::{Auto, Information};
-        let recipe = Recipe::new(self, kind)?;
-        if !matches!(self.interval, Auto | Information) {
+        if !matches!(self.interval, Auto | Information | super::IntervalMethod::Profile) {
             return Err(Error::Settings(
-                "streamed rows have intervals from the observed information only; ask for those, or load the table",
+                "the bootstrap of streamed rows needs a key of every row and a mechanism by class alone; ask for intervals from the observed information, or load the table",
+            ));
+        }
+        self.recipe_of_stream(kind)
+    }
+
+    /// Refuses settings that need the rows in memory.
+    pub(super) fn recipe_of_stream(&self, kind: PosteriorKind) -> Result<Recipe, Error> {
+        let recipe = Recipe::new(self, kind)?;
+        if self.interval == super::IntervalMethod::Profile {
+            return Err(Error::Settings(
+                "streamed rows have intervals from the observed information or a bootstrap; ask for those, or load the table",
+            ));
+        }
+        if matches!(self.given, super::Given::Columns(_)) && self.interval == super::IntervalMethod::Bootstrap {
+            return Err(Error::Settings(
+                "the bootstrap of streamed rows needs a key of every row and a mechanism by class alone; ask for intervals from the observed information, or load the table",
             ));
         }
         if !self.sensitivity.is_empty() {
@@ -61,7 +74,7 @@ impl EstimateSettings {
         }
         columns.columns.iter().try_for_each(ColumnSummary::check)?;
         let terms = columns.encoder.n_terms();
-        let given = &Few::of(given, terms, &about, |_| None)?;
+        let given = &Few::of(given, terms, &about)?;
         let bcts = match recipe.calibration() {
             Some(calibration) => {
                 Tally::of(given)?;
@@ -132,31 +145,6 @@ impl Findings {
         let (about, groups) = sums.findings(by.groups);
         (self.by, self.groups) = (Some(about), Some(groups));
         Ok(self)
-    }
-}
-
-impl Recipe {
-    /// A point near the optimum, from a glance at the rows. A wrong one costs a pass, and nothing else.
-    pub(super) fn guess(&self, glanced: Glanced<'_>) -> Option<Look> {
-        if *self.chosen() != Chosen::LabelShift || !fits_matrices(glanced.n_classes()) {
-            return None;
-        }
-        let tally = Tally::of(&glanced).ok()?;
-        let label_shift = LabelShift { solver: Solver { tolerance: 1e-4, ..Solver::default() }, ..self.label_shift() };
-        let bcts = self.calibration().map(|calibration| calibration.fit(&glanced)).transpose().ok()?;
-        let glanced = match &bcts {
-            Some(bcts) => glanced.calibrated(bcts),
-            None => glanced,
-        };
-        let Solution { v: near, sums, .. } = label_shift.ratios(&glanced, &tally).ok()?.solution;
-        // The pass after the look is off by the square of this, and by as much again for the sample: with more it saves no pass.
-        const PRECISE: f64 = 0.05;
-        let variances = sums.hessian().try_inverse()?.diagonal();
-        let precise = |(variance, near): (&f64, &f64)| variance.sqrt() <= PRECISE * near;
-        if !variances.iter().zip(&near).all(precise) {
-            return None;
-        }
-        Some(Look::new(bcts.as_ref(), near.iter().map(|v| v.max(1e-3)).collect()))
     }
 }
 

@@ -2,7 +2,6 @@
 //! the parts of a pass are merged.
 
 use super::Keep;
-use crate::calibrate::Bcts;
 use crate::keys::mixed;
 use crate::labels::Class;
 use crate::rows::{Block, Sums};
@@ -100,15 +99,6 @@ impl Part {
             columns: self.columns.iter().map(|column| take(column, &rows)).collect(),
             ..*self
         }
-    }
-
-    /// Calibrates the probabilities, which are the first columns.
-    pub(super) fn calibrate(&mut self, bcts: &Bcts, classes: usize) {
-        let classes = classes.min(self.columns.len());
-        let before: Vec<Vec<f64>> = self.columns[..classes].to_vec();
-        let before: Vec<&[f64]> = before.iter().map(Vec::as_slice).collect();
-        let mut after: Vec<&mut [f64]> = self.columns[..classes].iter_mut().map(Vec::as_mut_slice).collect();
-        bcts.transform(&before, &mut after);
     }
 
     /// Hands over the rows, each with this weight.
