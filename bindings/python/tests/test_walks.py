@@ -229,6 +229,25 @@ def test_any_source_that_can_be_opened_again(tmp_path):
         LabelMechanism().fit(rows.to_reader(), "p_", "y")
 
 
+def test_ray_data(tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    import pyarrow.parquet as pq
+
+    rows = table()
+    for part in range(3):
+        pq.write_table(rows.slice(part * 2000, 2000), tmp_path / f"{part}.parquet")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        source = ray.data.read_parquet(str(tmp_path))
+        expected = LabelMechanism().fit(rows, "p_", "y").phi_
+        found = [LabelMechanism().fit(source, "p_", "y").phi_ for _ in range(2)]
+        assert np.abs(found[0] - expected).max() < 1e-10
+        assert found[0].tobytes() == found[1].tobytes()
+        assert mcar_test(source, "p_", "y").pvalue == pytest.approx(mcar_test(rows, "p_", "y").pvalue, abs=1e-9)
+    finally:
+        ray.shutdown()
+
+
 def test_lists_numbers_and_named_classes():
     rows = table()
     proba, y = arrays(rows)
