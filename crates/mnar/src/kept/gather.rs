@@ -13,6 +13,8 @@ pub(super) struct Part {
     /// More rows than this are cut down to the sample.
     limit: usize,
     sample: usize,
+    /// How many rows are expected to be kept; 0 where that is not known.
+    expected: usize,
     /// Rows with higher keys are left out; the highest number as long as none is.
     threshold: u64,
     keys: Vec<u64>,
@@ -21,16 +23,17 @@ pub(super) struct Part {
     columns: Vec<Vec<f64>>,
 }
 
-bytes!(Part { limit, sample, threshold, keys, labels, columns });
+bytes!(Part { limit, sample, expected, threshold, keys, labels, columns });
 
 impl Part {
     fn new(width: usize, limit: usize, sample: usize) -> Self {
         let columns = vec![Vec::new(); width];
-        Self { limit, sample, threshold: u64::MAX, keys: Vec::new(), labels: Vec::new(), columns }
+        Self { limit, sample, expected: 0, threshold: u64::MAX, keys: Vec::new(), labels: Vec::new(), columns }
     }
 
     /// Leaves rows out from the start where this many are expected, which are more than are kept.
     fn expect(&mut self, rows: usize) {
+        self.expected = rows.min(self.limit);
         if rows > self.limit {
             // A fifth more than the sample: were they too few, the sample would be smaller than need be.
             let share = 1.2 * self.sample as f64 / rows as f64;
@@ -75,7 +78,19 @@ impl Part {
         self.columns.iter_mut().for_each(|column| retain(column, &stays));
     }
 
+    /// Makes room for all rows at once when these are more than a few of them: doubling takes up to twice the memory.
+    fn make_room(&mut self, more: usize) {
+        let rows = self.keys.len() + more;
+        if rows > self.keys.capacity() && rows > self.expected / 16 && rows < self.expected {
+            let room = self.expected - self.keys.len();
+            self.keys.reserve_exact(room);
+            self.labels.reserve_exact(room);
+            self.columns.iter_mut().for_each(|column| column.reserve_exact(room));
+        }
+    }
+
     fn merge(&mut self, other: Self) {
+        self.make_room(other.keys.len());
         self.threshold = self.threshold.min(other.threshold);
         self.keys.extend(other.keys);
         self.labels.extend(other.labels);
