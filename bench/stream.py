@@ -1,9 +1,11 @@
-"""Streamed Parquet: `mnar estimate --stream`, `mnar test --stream` and `mnar.arrow` beside DuckDB's sum of the same columns.
+"""Streamed Parquet: `mnar estimate --stream`, also with `--weights`, `mnar test --stream`, `mnar evaluate --stream` and `mnar.arrow` beside
+DuckDB's sum of the same columns.
 
     pip install duckdb pyarrow mnar
-    python bench/stream.py [--mnar path/to/mnar] [--rows 100000 1000000 10000000] [--out results/stream.json]
+    python bench/stream.py [--mnar path/to/mnar] [--rows 100000 1000000 10000000] [--turns 3] [--out results/stream.json]
 
-Wall-clock and CPU seconds, and the largest resident memory, of a process each.
+Wall-clock and CPU seconds, and the largest resident memory, of a process each. With several turns, the median by CPU seconds. With
+`--growth target/release/examples/growth`, also rows that are generated in every pass, up to 10^8 (`crates/mnar/examples/growth.rs`).
 """
 
 import argparse
@@ -52,6 +54,9 @@ def main():
     parser.add_argument("--mnar", default="mnar")
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--out", default="results/stream.json")
+    parser.add_argument("--turns", type=int, default=1, help="how often each is run, taking turns")
+    parser.add_argument("--growth", help="the built example `growth`")
+    parser.add_argument("--generated", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000, 100_000_000])
     parser.add_argument("--write", help="only write a table, for the benchmark itself")
     arguments = parser.parse_args()
     if arguments.write:
@@ -71,16 +76,30 @@ def main():
             commands = {
                 "duckdb_sum": [sys.executable, "-c", duckdb],
                 "mnar_estimate_stream": [arguments.mnar, "estimate", path, "--label", "y", "--stream", "--quiet"],
+                "mnar_estimate_stream_weights": [
+                    arguments.mnar, "estimate", path, "--label", "y", "--stream", "--quiet", "--weights", str(Path(folder) / "w.parquet")
+                ],
                 "mnar_test_stream": [arguments.mnar, "test", path, "--label", "y", "--stream", "--quiet"],
+                "mnar_evaluate_stream": [arguments.mnar, "evaluate", path, "--label", "y", "--stream", "--quiet"],
                 "mnar_arrow_fit": [sys.executable, "-c", arrow.format("LabelMechanism", "LabelMechanism().fit")],
                 "mnar_arrow_test": [sys.executable, "-c", arrow.format("mcar_test", "mcar_test")],
             }
             run = {"rows": rows, "megabytes_of_file": round(os.path.getsize(path) / 1e6, 1)}
-            for name, words in commands.items():
-                run[name] = measured(words)
-                print(rows, name, run[name], flush=True)
+            turns = {name: [] for name in commands}
+            for _ in range(arguments.turns):
+                for name, words in commands.items():
+                    turns[name].append(measured(words))
+                    print(rows, name, turns[name][-1], flush=True)
+            for name, found in turns.items():
+                found = sorted(filter(None, found), key=lambda one: one["cpu_seconds"])
+                run[name] = found[len(found) // 2] if found else None
             result["runs"].append(run)
             Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
+    for rows in arguments.generated if arguments.growth else []:
+        found = json.loads(subprocess.run([arguments.growth, str(rows)], check=True, capture_output=True, text=True).stdout)
+        print(found, flush=True)
+        result.setdefault("generated", []).append(found)
+        Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 use crate::arrays::word;
 use crate::errors::{Kind, exception, of_statistics};
 use crate::mechanism::{json, settings};
-use mnar::analysis::{About, EstimateSettings, StreamedColumns, StreamedGroups, TestSettings};
+use mnar::analysis::{About, EstimateSettings, IntervalMethod, StreamedColumns, StreamedGroups, TestSettings};
 use mnar::calibrate::ColumnCalibration;
 use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
 use mnar::evaluate::{EvaluateSettings, StreamedModel};
+use mnar::keys::Buckets;
 use mnar::posteriors::{check_rows, softmax_rows};
 use mnar::rows::{Block, Sums};
 use mnar::travel::{Census, Partitions, Walk, WalkRows};
@@ -86,27 +87,6 @@ impl Reader {
     fn terms(&self) -> usize {
         self.terms.as_ref().map_or(0, TermEncoder::n_terms)
     }
-
-    /// The buckets of rows, from their place in the partition and their probabilities. Not from the number of the partition: the
-    /// same partitions in another order give the same bits.
-    fn buckets(&self, numbers: &[Vec<f64>], first_row: usize) -> Option<Vec<f64>> {
-        let (count, seed) = self.buckets?;
-        let of_row = |i: usize| {
-            let columns = numbers
-                .iter()
-                .fold(mixed(seed ^ (first_row + i) as u64), |hash, column| mixed(hash ^ column[i].to_bits()));
-            (columns % u64::from(count.max(1))) as f64
-        };
-        Some((0..numbers.first().map_or(0, Vec::len)).map(of_row).collect())
-    }
-}
-
-/// The finaliser of SplitMix64: every bit of the result depends on all bits.
-fn mixed(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 /// Copies the probabilities, checks them, and returns what was done to rows slightly off the simplex.
@@ -258,11 +238,14 @@ impl Accumulator {
     ) -> Result<(), mnar::Error> {
         let (numbers, _) = probabilities(columns, self.reader.logits, self.rows)?;
         let mut given = self.reader.given(given, labels.len())?;
-        given.extend(self.reader.buckets(&numbers, self.rows));
+        let numbers: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
+        if let Some((count, seed)) = self.reader.buckets {
+            given.push(Buckets { count, seed }.of_rows(&numbers, self.rows));
+        }
         self.rows += labels.len();
         let mut sums = self.zero.clone();
         sums.add(&Block {
-            columns: &numbers.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            columns: &numbers,
             labels,
             weights: None,
             given: &given.iter().map(Vec::as_slice).collect::<Vec<_>>(),
@@ -339,8 +322,15 @@ impl Everywhere {
     /// The estimate as JSON and as text.
     fn estimate(&self, py: Python<'_>, options: &str) -> PyResult<(String, String)> {
         let settings: EstimateSettings = settings(py, options)?;
-        self.pass(py, &self.reader, |rows| {
-            let plain = self.estimated(&settings, rows)?;
+        // Rows that a bootstrap draws need keys.
+        let drawn = settings.interval == IntervalMethod::Bootstrap && self.reader.terms.is_none();
+        let Buckets { count, seed } = Buckets::of_bootstrap(settings.seed);
+        let reader = Reader { buckets: drawn.then_some((count, seed)), ..self.reader.clone() };
+        self.pass(py, &reader, |rows| {
+            let plain = match drawn {
+                true => settings.run_streamed_bootstrap(rows, self.last(), self.about.clone())?,
+                false => self.estimated(&settings, rows)?,
+            };
             let found = match &self.reader.groups {
                 Some(groups) => {
                     plain.by_streamed_groups(rows, StreamedGroups { groups, column: self.reader.terms() })?
@@ -357,12 +347,12 @@ impl Everywhere {
     fn evaluate(&self, py: Python<'_>, options: &str, name: &str) -> PyResult<(String, String)> {
         let settings: EvaluateSettings = settings(py, options)?;
         let estimate = settings.mechanism(self.kind).map_err(|error| of_statistics(py, &error))?;
-        let reader = Reader { buckets: Some((BUCKETS, settings.estimate.seed)), ..self.reader.clone() };
+        let Buckets { count, seed } = Buckets::of_jackknife(settings.estimate.seed);
+        let reader = Reader { buckets: Some((count, seed)), ..self.reader.clone() };
         self.pass(py, &reader, |rows| {
             let found = self.estimated(&estimate, rows)?;
             let groups = self.reader.groups.as_ref().map(|groups| (groups, self.reader.terms()));
-            let last = self.reader.terms() + usize::from(groups.is_some()) + usize::from(self.reader.folds.is_some());
-            let model = StreamedModel { name, groups, buckets: (last, BUCKETS as usize) };
+            let model = StreamedModel { name, groups, buckets: (self.last(), count as usize) };
             settings.run_streamed(found, rows, model)
         })
         .and_then(|found| Ok((json(py, &found)?, evaluate_text(&found))))
@@ -384,10 +374,13 @@ impl Everywhere {
     }
 }
 
-/// Buckets of the jackknife: with 50, the 95% quantile of Student's t is 2.01 in place of 1.96.
-const BUCKETS: u32 = 50;
-
 impl Everywhere {
+    /// The position of what comes after the terms, the group and the fold of a row.
+    fn last(&self) -> usize {
+        let reader = &self.reader;
+        reader.terms() + usize::from(reader.groups.is_some()) + usize::from(reader.folds.is_some())
+    }
+
     fn estimated<R: Rows>(
         &self,
         settings: &EstimateSettings,

@@ -111,6 +111,19 @@ def test_columns_groups_and_transforms(frame, files):
         several.weights(frame, column="site")
 
 
+def test_a_bootstrap_takes_few_passes(frame, files):
+    from mnar.spark import LabelMechanism
+
+    proba, y = arrays(files[1])
+    one = mnar.LabelMechanism(interval="bootstrap", replicates=60, seed=2).fit(proba, y)
+    several, again = [LabelMechanism(interval="bootstrap", replicates=60, seed=2).fit(frame, "p_", "y") for _ in range(2)]
+    assert several.passes_ <= 14
+    assert several.phi_se_.tobytes() == again.phi_se_.tobytes()
+    assert np.abs(several.phi_ - one.phi_).max() < 1e-10
+    # Other draws of as many replicates.
+    assert np.abs(np.log(several.phi_se_ / one.phi_se_)).max() < 0.5
+
+
 def test_the_test_is_that_of_one_machine(frame, files):
     from mnar.spark import mcar_test
 

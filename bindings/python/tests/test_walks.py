@@ -90,6 +90,25 @@ def test_parts_give_the_results_of_one_machine_and_the_same_bits_in_any_order():
     assert np.abs(np.array(json.loads(found[0])["phi_se"]) - one.phi_se_).max() < 1e-10
 
 
+def test_a_bootstrap_of_parts_takes_few_passes_and_gives_the_same_bits_in_any_order():
+    rows = table()
+    proba, y = arrays(rows)
+    one = mnar.LabelMechanism(interval="bootstrap", replicates=100, seed=1).fit(proba, y)
+    options = json.dumps({"interval": "bootstrap", "replicates": 100, "seed": 1})
+    found, passes = [], []
+    for turn in range(2):
+        source = Parts(rows, turn)
+        found.append(Rows(source, "p_", "y").everywhere.estimate(options)[0])
+        passes.append(len(source.jobs))
+    assert found[0] == found[1]
+    assert max(passes) <= 12
+    several = json.loads(found[0])
+    assert np.abs(several["phi"] - one.phi_).max() < 1e-10
+    assert several["interval"]["kind"] == "bootstrap"
+    # Other draws of as many replicates.
+    assert np.abs(np.log(np.array(several["phi_se"]) / one.phi_se_)).max() < 0.4
+
+
 def test_an_accumulator_is_updated_merged_and_finished():
     rows = table(2000)
     source = Parts(rows)
@@ -210,6 +229,25 @@ def test_any_source_that_can_be_opened_again(tmp_path):
         LabelMechanism().fit(rows.to_reader(), "p_", "y")
 
 
+def test_ray_data(tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    import pyarrow.parquet as pq
+
+    rows = table()
+    for part in range(3):
+        pq.write_table(rows.slice(part * 2000, 2000), tmp_path / f"{part}.parquet")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        source = ray.data.read_parquet(str(tmp_path))
+        expected = LabelMechanism().fit(rows, "p_", "y").phi_
+        found = [LabelMechanism().fit(source, "p_", "y").phi_ for _ in range(2)]
+        assert np.abs(found[0] - expected).max() < 1e-10
+        assert found[0].tobytes() == found[1].tobytes()
+        assert mcar_test(source, "p_", "y").pvalue == pytest.approx(mcar_test(rows, "p_", "y").pvalue, abs=1e-9)
+    finally:
+        ray.shutdown()
+
+
 def test_lists_numbers_and_named_classes():
     rows = table()
     proba, y = arrays(rows)
@@ -248,7 +286,9 @@ def test_what_is_wrong_is_said(change, message):
 def test_settings_that_need_rows_in_memory_are_refused():
     rows = table()
     with pytest.raises(mnar.SettingsError, match="observed information"):
-        LabelMechanism(interval="bootstrap").fit(rows, "p_", "y")
+        LabelMechanism(interval="profile").fit(rows, "p_", "y")
+    with pytest.raises(mnar.SettingsError, match="by class alone"):
+        LabelMechanism(interval="bootstrap").fit(rows, "p_", "y", given="site")
     with pytest.raises(mnar.SettingsError, match="permutation test only"):
         mcar_test(rows, "p_", "y", method="lrt")
     with pytest.raises(mnar.SettingsError, match="in memory"):

@@ -6,7 +6,6 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
-use mnar::kept::Keep;
 use mnar::{Covariates, Labels, Posteriors, Progress, RareClass};
 use mnar_data::{
     Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, read_dataset,
@@ -188,8 +187,6 @@ pub(crate) enum Loading {
     Auto,
     /// Always stream it.
     Stream,
-    /// Always stream it, and keep what an estimate needs again.
-    StreamKeeping,
 }
 
 impl Input {
@@ -203,9 +200,9 @@ impl Input {
             return Ok(Input::Table(Box::new(Table::of_features(source, args, features, by)?)));
         }
         let columns = PredictionColumns { allow_complete: loading == Loading::Complete, ..args.columns() };
-        let streamed = matches!(loading, Loading::Stream | Loading::StreamKeeping);
+        let streamed = loading == Loading::Stream;
         if streamed && args.table == Path::new("-") {
-            bail!("--stream walks over a Parquet file several times, which standard input does not allow");
+            bail!("--stream walks over Parquet files several times, which standard input does not allow");
         }
         if streamed && !starts_as_parquet(&args.table) {
             bail!(
@@ -213,17 +210,14 @@ impl Input {
                 args.table.display()
             );
         }
-        if loading == Loading::StreamKeeping {
-            return Ok(Input::Stream(Box::new(ParquetPredictions::open_keeping(source, &columns, Keep::HERE)?)));
-        }
-        if loading == Loading::Stream {
+        if streamed {
             return Ok(Input::Stream(Box::new(ParquetPredictions::open(source, &columns)?)));
         }
         if loading == Loading::Auto {
             // A small file may hold many rows: what counts is rows times columns, which the footer knows.
             let load_at_most = LOAD_AT_MOST.min(args.memory.most().limit());
             if ParquetPredictions::claimed_bytes(&args.table, &columns).is_some_and(|bytes| bytes > load_at_most) {
-                return Ok(Input::Stream(Box::new(ParquetPredictions::open_keeping(source, &columns, Keep::HERE)?)));
+                return Ok(Input::Stream(Box::new(ParquetPredictions::open(source, &columns)?)));
             }
         }
         let table = mnar_data::read_predictions(source, &columns)?;

@@ -14,6 +14,7 @@ mod inspection;
 mod interrupt;
 mod output;
 mod progress_log;
+mod streamed;
 mod terminal;
 mod weights;
 

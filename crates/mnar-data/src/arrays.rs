@@ -14,7 +14,7 @@ use arrow_array::types::{
     UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, Float64Array, LargeStringArray};
-use arrow_buffer::{ArrowNativeType, NullBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
 /// A table whose columns have types.
@@ -280,9 +280,33 @@ pub(crate) fn numbers_of(array: &dyn Array) -> Float64Array {
 pub(crate) fn texts_of(array: &dyn Array, spelling: Spelling, path: &str) -> Result<LargeStringArray, DataError> {
     fn whole<T: ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray
     where
-        T::Native: ToString,
+        T::Native: ToString + PartialEq,
     {
-        array.as_primitive::<T>().iter().map(|value| value.map(|value| value.to_string())).collect()
+        // Labels and folds have few values, and most labels are missing.
+        const KNOWN: usize = 16;
+        let mut known: Vec<(T::Native, String)> = Vec::new();
+        let (values, nulls) =
+            (array.as_primitive::<T>().values(), array.nulls().filter(|nulls| nulls.null_count() > 0));
+        let (mut bytes, mut lengths) = (String::with_capacity(array.len()), vec![0; array.len()]);
+        let mut append = |i: usize| {
+            let (start, value) = (bytes.len(), values[i]);
+            match known.iter().find(|(other, _)| *other == value) {
+                Some((_, text)) => bytes.push_str(text),
+                None => {
+                    let text = value.to_string();
+                    bytes.push_str(&text);
+                    if known.len() < KNOWN {
+                        known.push((value, text));
+                    }
+                }
+            }
+            lengths[i] = bytes.len() - start;
+        };
+        match nulls {
+            Some(nulls) => nulls.valid_indices().for_each(&mut append),
+            None => (0..array.len()).for_each(&mut append),
+        }
+        LargeStringArray::new(OffsetBuffer::from_lengths(lengths), bytes.into_bytes().into(), nulls.cloned())
     }
     fn decimals<T: DecimalType + ArrowPrimitiveType>(array: &dyn Array) -> LargeStringArray {
         let array = array.as_primitive::<T>();

@@ -5,13 +5,14 @@ use crate::error::DataError;
 use arrow_array::LargeStringArray;
 use ndarray::{Array2, ArrayView1, ShapeBuilder};
 
-/// Rows of a batch of few columns: a pass over them outweighs handing them over.
-pub(crate) const BATCH_ROWS: usize = 65_536;
+/// Rows of a batch of few columns: a pass over them outweighs handing them over, and a column (128 KB) is reused by the allocator
+/// without asking the system for memory.
+pub(crate) const BATCH_ROWS: usize = 16_384;
 
 /// Rows of a batch, fewer where there are many columns: about 20 MB of numbers, but enough rows to be summed
 /// side by side.
 pub(crate) fn batch_rows(n_columns: usize) -> usize {
-    const NUMBERS: usize = 40 * BATCH_ROWS;
+    const NUMBERS: usize = 160 * BATCH_ROWS;
     (NUMBERS / n_columns.max(1)).clamp(4096, BATCH_ROWS)
 }
 

@@ -79,8 +79,29 @@ impl Classes {
 
     /// The classes of the labels of a part of the table, whose first row is `first_row`, from 0.
     pub(crate) fn encode(&self, texts: &LargeStringArray, first_row: usize) -> Result<Vec<Option<Class>>, DataError> {
-        let cell = |i: usize| if texts.is_null(i) { None } else { self.missing.present(texts.value(i)) };
-        (0..texts.len()).map(|i| cell(i).map_or(Ok(None), |label| self.class(label, first_row + i))).collect()
+        // Those seen last, since few texts make up most labels.
+        const KNOWN: usize = 16;
+        let mut known: Vec<(&str, Option<Class>)> = Vec::with_capacity(KNOWN);
+        let mut classes = vec![None; texts.len()];
+        let present: Box<dyn Iterator<Item = usize>> = match texts.nulls() {
+            Some(nulls) => Box::new(nulls.valid_indices()),
+            None => Box::new(0..texts.len()),
+        };
+        for i in present {
+            let text = texts.value(i);
+            if let Some((_, class)) = known.iter().find(|(other, _)| *other == text) {
+                classes[i] = *class;
+                continue;
+            }
+            classes[i] = match self.missing.present(text) {
+                Some(label) => self.class(label, first_row + i)?,
+                None => None,
+            };
+            if known.len() < KNOWN {
+                known.push((text, classes[i]));
+            }
+        }
+        Ok(classes)
     }
 
     /// One column of probabilities per class, from the numbers of the table or of a part of it, whose first row is

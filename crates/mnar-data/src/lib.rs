@@ -85,7 +85,7 @@ pub use predictions::{Predictions, predictions_from_csv, predictions_from_parque
 pub use row_names::RowNames;
 pub use samples::FullyLabelled;
 pub use stream::{LabelledRows, ParquetPredictions};
-pub use stream_given::GivenPredictions;
+pub use stream_given::{Beside, GivenPredictions};
 pub use survey::{ColumnFate, Survey, SurveyedColumn, survey};
 pub use table_reader::{read_columns, read_marks};
 pub use text_table::TextTable;

@@ -1,6 +1,8 @@
 //! Several Parquet files as one table: a folder, or a pattern such as `part-*.parquet`.
 
-use crate::arrays::{Arrays, Spelling, TypedTable};
+use crate::arrays::{Arrays, Spelling, TypedTable, batches};
+use crate::batch::Batches;
+use crate::columns::Selection;
 use crate::error::{DataError, show};
 use crate::format::{FROM_ITS_END, Format, open_regular};
 use crate::guard::Memory;
@@ -9,12 +11,54 @@ use arrow_schema::DataType;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-/// Files with the same columns, one below the other.
+/// Files with the same columns, one below the other, or a single file. They can be read any number of times.
+#[derive(Clone)]
 pub(crate) struct ParquetFolder {
     /// Opened when their turn comes: a system lets a process have some 1000 files open.
-    parts: Vec<(PathBuf, Arc<ParquetFooter>)>,
+    parts: Arc<[Part]>,
     name: String,
+}
+
+struct Part {
+    path: PathBuf,
+    footer: Arc<ParquetFooter>,
+    stamp: Stamp,
+}
+
+/// Recognises a file that was replaced between two passes.
+#[derive(Clone, Copy, PartialEq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &File, shown: &str) -> Result<Self, DataError> {
+        let metadata = file.metadata().map_err(|error| DataError::io(shown, "read", error))?;
+        Ok(Self { bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+impl Part {
+    fn open(path: &Path, memory: Memory) -> Result<Self, DataError> {
+        let shown = show(path);
+        let file = open_regular(path, FROM_ITS_END)?;
+        let stamp = Stamp::of(&file, &shown)?;
+        let footer = ParquetTable::open(file, memory, &shown)?.footer().clone();
+        Ok(Self { path: path.to_owned(), footer, stamp })
+    }
+
+    /// The file, to be read from its start: opened anew, since passes may run side by side.
+    fn again(&self) -> Result<ParquetTable<File>, DataError> {
+        let file = open_regular(&self.path, FROM_ITS_END)?;
+        let shown = &self.footer.path;
+        if Stamp::of(&file, shown)? != self.stamp {
+            return Err(DataError::Changed { path: shown.clone() });
+        }
+        Ok(ParquetTable::again(file, self.footer.clone()))
+    }
 }
 
 /// The Parquet files that a folder or a pattern stands for, sorted by name; `None` where the path is something else.
@@ -63,25 +107,30 @@ fn matches_pattern(name: &[u8], pattern: &[u8]) -> bool {
 impl ParquetFolder {
     /// Opens all files and checks that their columns are the same.
     pub(crate) fn open(files: &[PathBuf], name: &str, memory: Memory) -> Result<Self, DataError> {
-        let mut parts: Vec<(PathBuf, Arc<ParquetFooter>)> = Vec::with_capacity(files.len());
+        let mut parts: Vec<Part> = Vec::with_capacity(files.len());
         for path in files {
-            let shown = show(path);
-            let footer = ParquetTable::open(open(path)?, memory, &shown)?.footer().clone();
-            if let Some(difference) = parts.first().and_then(|(_, first)| difference(first, &footer)) {
+            let part = Part::open(path, memory)?;
+            if let Some(difference) = parts.first().and_then(|first| difference(&first.footer, &part.footer)) {
                 let first = show(&files[0]);
-                return Err(DataError::Schema { path: shown, first, difference });
+                return Err(DataError::Schema { path: show(path), first, difference });
             }
-            parts.push((path.clone(), footer));
+            parts.push(part);
         }
         if parts.is_empty() {
             return Err(DataError::NoMatch { path: name.to_owned() });
         }
-        Ok(Self { parts, name: name.to_owned() })
+        Ok(Self { parts: parts.into(), name: name.to_owned() })
     }
-}
 
-fn open(path: &Path) -> Result<File, DataError> {
-    open_regular(path, FROM_ITS_END)
+    /// The number of rows that the footers claim.
+    pub(crate) fn claimed_rows(&self) -> i64 {
+        self.parts.iter().fold(0, |rows, part| part.footer.claimed_rows().saturating_add(rows))
+    }
+
+    /// One pass over the selected columns.
+    pub(crate) fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
+        batches(Box::new(self.clone()), selection)
+    }
 }
 
 /// The first column in which two files differ.
@@ -101,11 +150,11 @@ fn difference(first: &ParquetFooter, other: &ParquetFooter) -> Option<String> {
 
 impl TypedTable for ParquetFolder {
     fn header(&self) -> &[String] {
-        self.parts[0].1.header()
+        self.parts[0].footer.header()
     }
 
     fn data_type(&self, column: usize) -> &DataType {
-        &self.parts[0].1.columns[column].data_type
+        &self.parts[0].footer.columns[column].data_type
     }
 
     fn spelling(&self) -> Spelling {
@@ -117,13 +166,13 @@ impl TypedTable for ParquetFolder {
     }
 
     fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
-        let wanted = wanted.to_vec();
-        let part = move |(path, footer): (PathBuf, Arc<ParquetFooter>)| -> Arrays {
-            let arrays = open(&path).and_then(|file| Box::new(ParquetTable::again(file, footer)).arrays(&wanted, most));
+        let (wanted, parts, count) = (wanted.to_vec(), self.parts.clone(), self.parts.len());
+        let part = move |part: usize| -> Arrays {
+            let arrays = parts[part].again().and_then(|table| Box::new(table).arrays(&wanted, most));
             arrays.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
         };
         let mut failed = false;
-        let arrays = self.parts.into_iter().flat_map(part).take_while(move |arrays| {
+        let arrays = (0..count).flat_map(part).take_while(move |arrays| {
             // Nothing sensible follows an error.
             let go_on = !failed;
             failed |= arrays.is_err();

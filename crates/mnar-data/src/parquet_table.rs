@@ -17,7 +17,7 @@ use arrow_array::{
     TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array,
     UInt64Array,
 };
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Field, TimeUnit};
 use parquet::basic::{Compression, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_column_reader, get_typed_column_reader};
@@ -472,13 +472,12 @@ fn spread<T: Clone>(values: Vec<T>, definition: &[i16], most_defined: i16, blank
     if most_defined == 0 || values.len() == definition.len() {
         return (values, None);
     }
-    let nulls = NullBuffer::from_iter(definition.iter().map(|&defined| defined == most_defined));
-    let mut values = values.into_iter();
-    let place = |&defined: &i16| {
-        let value = if defined == most_defined { values.next() } else { None };
-        value.unwrap_or_else(|| blank.clone())
-    };
-    (definition.iter().map(place).collect(), Some(nulls))
+    let present = BooleanBuffer::collect_bool(definition.len(), |i| definition[i] == most_defined);
+    let mut places = vec![blank.clone(); definition.len()];
+    for (i, value) in present.set_indices().zip(values) {
+        places[i] = value;
+    }
+    (places, Some(NullBuffer::new(present)))
 }
 
 /// The next values of a column of a file, with their levels. Where no value can be missing there are none.

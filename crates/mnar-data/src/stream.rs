@@ -1,28 +1,28 @@
-//! A Parquet file of predictions that is read in constant memory, as often as an estimator needs.
+//! Predictions in Parquet files that are read in constant memory, as often as an estimator needs.
 
+use crate::arrays::TypedTable as _;
 use crate::arrow_table::{Source, SourceKind};
-use crate::batch::{Batch, Batches, Table as _};
+use crate::batch::Batch;
 use crate::classes::Classes;
 use crate::columns::{PredictionColumns, PredictionLayout, Selection};
-use crate::error::{DataError, show};
-use crate::format::{FROM_ITS_END, open_regular};
-use crate::guard::Memory;
+use crate::error::DataError;
 use crate::note::Note;
-use crate::parquet_table::{ParquetFooter, ParquetTable};
+use crate::parquet_folder::{self, ParquetFolder};
 use crate::values::{Census, Missing};
-use mnar::kept::{Keep, Kept};
+use mnar::kept::Keep;
 use mnar::posteriors::{Renormalised, check_rows};
 use mnar::rows::{Block, Rows, Sums, scan_block};
 use mnar::{Class, PosteriorKind};
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::mpsc::sync_channel;
-use std::time::SystemTime;
 
-/// Predictions that stay in their Parquet file: a few batches of rows are in memory at a time.
+/// Predictions that stay in their Parquet file, or in the files of a folder or pattern: a few batches of rows are in memory at a
+/// time.
 pub struct ParquetPredictions {
-    pub(crate) file: Passes,
+    pub(crate) files: ParquetFolder,
+    /// What messages start with.
+    pub(crate) shown: String,
     pub(crate) selection: Selection,
     pub(crate) classes: Classes,
     /// Whether the rows have names, in the last column of texts.
@@ -30,11 +30,10 @@ pub struct ParquetPredictions {
     kind: PosteriorKind,
     rows: usize,
     counts: Vec<usize>,
-    renormalised: Renormalised,
+    /// What the first pass over all rows has found.
+    renormalised: OnceLock<Renormalised>,
     /// Values that mean missing.
     pub(crate) missing: Vec<String>,
-    /// What the first pass has kept for the estimate.
-    kept: Option<Kept>,
 }
 
 /// Some rows, one after the other: their labels, and their names if a column was named for them.
@@ -45,64 +44,6 @@ pub struct LabelledRows<'a> {
     pub names: Option<Vec<Option<&'a str>>>,
     /// The terms of columns that labelling depends on, one slice per term; none where there are no such columns.
     pub given: &'a [&'a [f64]],
-}
-
-/// A file that is read several times.
-pub(crate) struct Passes {
-    path: PathBuf,
-    pub(crate) shown: String,
-    stamp: Stamp,
-    pub(crate) footer: Arc<ParquetFooter>,
-}
-
-/// Recognises a file that was replaced between two passes.
-#[derive(Clone, Copy, PartialEq)]
-struct Stamp {
-    bytes: u64,
-    modified: Option<SystemTime>,
-}
-
-impl Stamp {
-    fn of(file: &File, shown: &str) -> Result<Self, DataError> {
-        let metadata = file.metadata().map_err(|error| DataError::io(shown, "read", error))?;
-        Ok(Self { bytes: metadata.len(), modified: metadata.modified().ok() })
-    }
-}
-
-impl Passes {
-    fn open(source: Source<'_>) -> Result<Self, DataError> {
-        let shown = source.name();
-        let SourceKind::Path(path) = source.kind else {
-            return Err(DataError::NotAFile {
-                path: shown,
-                what: "in memory",
-                needs: "only a Parquet file is streamed",
-            });
-        };
-        let file = open_regular(path, FROM_ITS_END)?;
-        let stamp = Stamp::of(&file, &shown)?;
-        let footer = ParquetTable::open(file, source.memory.resolved(), &shown)?.footer().clone();
-        Ok(Self { path: path.to_owned(), shown, stamp, footer })
-    }
-
-    /// The file, to be read from its start.
-    pub(crate) fn again(&self) -> Result<ParquetTable<File>, DataError> {
-        // A file of its own for each pass: passes may run side by side, and copies of a handle share its position.
-        let file = File::open(&self.path).map_err(|error| DataError::io(&self.shown, "opened", error))?;
-        if Stamp::of(&file, &self.shown)? != self.stamp {
-            return Err(DataError::Changed { path: self.shown.clone() });
-        }
-        Ok(ParquetTable::again(file, self.footer.clone()))
-    }
-
-    pub(crate) fn batches(&self, selection: &Selection) -> Result<Batches, DataError> {
-        Box::new(self.again()?).batches(selection)
-    }
-
-    /// One pass over the selected columns.
-    fn walk(&self, selection: &Selection, visit: impl FnMut(Batch) -> Result<(), DataError>) -> Result<(), DataError> {
-        in_turn(self.batches(selection)?, visit)
-    }
 }
 
 /// Decodes the next item on another thread while `visit` has the present one.
@@ -124,101 +65,94 @@ pub(crate) fn in_turn<T: Send>(
     })
 }
 
+/// The Parquet files that a source stands for, and what messages about them start with.
+fn opened_files(source: Source<'_>) -> Result<(ParquetFolder, String), DataError> {
+    let shown = source.name();
+    let SourceKind::Path(path) = source.kind else {
+        return Err(DataError::NotAFile { path: shown, what: "in memory", needs: "only Parquet files are streamed" });
+    };
+    let files = parquet_folder::files_of(path)?.unwrap_or_else(|| vec![path.to_owned()]);
+    Ok((ParquetFolder::open(&files, &shown, source.memory.resolved())?, shown))
+}
+
 /// Distinct labels that are counted. A column of names by mistake has more, and is refused for those that were.
 const MOST_LABELS: usize = 100_000;
 
 impl ParquetPredictions {
-    /// Opens the file and walks over it once: every row is checked, the labels are counted. Folds are not read.
+    /// Opens the files and walks over their labels, which are counted. The probabilities are checked in every pass over them.
+    /// Folds are not read.
     pub fn open<'a>(source: impl Into<Source<'a>>, columns: &PredictionColumns) -> Result<Self, DataError> {
-        Self::opened(source.into(), columns, None)
-    }
-
-    /// The same, keeping labelled rows and a sample of the others, so that an estimate takes fewer passes.
-    pub fn open_keeping<'a>(
-        source: impl Into<Source<'a>>,
-        columns: &PredictionColumns,
-        keep: Keep,
-    ) -> Result<Self, DataError> {
-        Self::opened(source.into(), columns, Some(keep))
-    }
-
-    fn opened(source: Source<'_>, columns: &PredictionColumns, keep: Option<Keep>) -> Result<Self, DataError> {
-        let file = Passes::open(source)?;
-        let shown = &file.shown;
-        let mut layout = PredictionLayout::find(file.footer.header(), columns, shown)?;
+        let (files, shown) = opened_files(source.into())?;
+        let mut layout = PredictionLayout::find(files.header(), columns, &shown)?;
         layout.fold = None;
         let mut selection = layout.selection();
         // How long lists are is not known before one is seen.
         let width = match selection.lists {
             None => selection.width(),
-            Some(_) => file.batches(&selection)?.next().transpose()?.map_or(0, |batch| batch.numbers.len()),
+            Some(_) => files.batches(&selection)?.next().transpose()?.map_or(0, |batch| batch.numbers.len()),
         };
-        if width == 0 || file.footer.claimed_rows() == 0 {
-            return Err(DataError::NoRows { path: shown.clone() });
+        if width == 0 || files.claimed_rows() == 0 {
+            return Err(DataError::NoRows { path: shown });
         }
         selection.lists = selection.lists.map(|_| width);
         let (mut labels, missing) = (Census::default(), Missing::new(&columns.missing));
-        file.walk(&Selection::texts(vec![layout.label]), |batch| {
+        let mut rows = 0;
+        in_turn(files.batches(&Selection::texts(vec![layout.label]))?, |batch| {
+            rows += batch.rows;
             if labels.len() < MOST_LABELS {
                 labels.extend(&batch.texts[0], &missing);
             }
             Ok(())
         })?;
-        let classes = Classes::find(&layout, columns, width, &labels, shown)?;
+        let classes = Classes::find(&layout, columns, width, &labels, &shown)?;
         let mut table = Self {
             counts: vec![0; classes.names.len()],
             named: layout.id.is_some(),
-            file,
+            files,
+            shown,
             selection,
             classes,
             kind: columns.kind,
-            rows: 0,
-            renormalised: Renormalised::default(),
+            rows,
+            renormalised: OnceLock::new(),
             missing: columns.missing.clone(),
-            kept: None,
         };
-        table.count(keep)?;
+        table.count(&labels)?;
         Ok(table)
     }
 
-    /// The memory that the probabilities of a Parquet file would take, by the rows that its footer claims; `None` where it
-    /// is not a Parquet file of predictions. A list counts as one number.
+    /// The memory that the probabilities of Parquet files would take, by the rows that their footers claim; `None` where they
+    /// are not Parquet files of predictions. A list counts as one number.
     pub fn claimed_bytes(path: &Path, columns: &PredictionColumns) -> Option<u64> {
-        if !path.is_file() {
-            return None;
-        }
-        let shown = show(path);
-        let footer = ParquetTable::open(File::open(path).ok()?, Memory::default(), &shown).ok()?.footer().clone();
-        let layout = PredictionLayout::find(footer.header(), columns, &shown).ok()?;
-        let rows = u64::try_from(footer.claimed_rows()).ok()?;
+        let (files, shown) = opened_files(path.into()).ok()?;
+        let layout = PredictionLayout::find(files.header(), columns, &shown).ok()?;
+        let rows = u64::try_from(files.claimed_rows()).ok()?;
         Some(rows.saturating_mul(layout.selection().width() as u64).saturating_mul(size_of::<f64>() as u64))
     }
 
-    fn count(&mut self, keep: Option<Keep>) -> Result<(), DataError> {
-        let (mut rows, mut renormalised) = (0, Renormalised::default());
-        let mut counts = vec![0; self.classes.names.len()];
-        let mut kept = keep.map(|keep| Kept::new(counts.len(), keep));
-        self.walk(|columns, labels, drift| {
-            if let Some(kept) = &mut kept {
-                kept.add(&Block { columns, labels, weights: None, given: &[] });
-            }
-            rows += labels.len();
-            labels.iter().flatten().for_each(|class| counts[class.index()] += 1);
-            renormalised.merge(drift);
-        })?;
-        if i64::try_from(rows) != Ok(self.file.footer.claimed_rows()) {
-            let cause = format!("its footer claims {} rows but it holds {rows}", self.file.footer.claimed_rows());
-            return Err(DataError::parquet(&self.file.shown, cause));
+    fn count(&mut self, labels: &Census) -> Result<(), DataError> {
+        if i64::try_from(self.rows) != Ok(self.files.claimed_rows()) {
+            let (claimed, rows) = (self.files.claimed_rows(), self.rows);
+            return Err(DataError::parquet(
+                &self.shown,
+                format!("its footer claims {claimed} rows but it holds {rows}"),
+            ));
         }
-        self.check_estimable(rows, &counts)?;
-        (self.rows, self.counts, self.renormalised) = (rows, counts, renormalised);
-        self.kept = kept.map(Kept::finished);
-        Ok(())
+        if labels.rows() < self.rows {
+            let what = format!("its column of labels has more than {MOST_LABELS} different ones");
+            return Err(DataError::parquet(&self.shown, what));
+        }
+        for label in labels.texts() {
+            if let Some(class) = self.classes.class(label.text, label.first_row)? {
+                self.counts[class.index()] += label.count;
+            }
+        }
+        self.check_estimable()
     }
 
     /// The refusals of [`mnar::Labels::new`], in its order, from the counts alone: the labels are not kept.
-    fn check_estimable(&self, rows: usize, counts: &[usize]) -> Result<(), DataError> {
-        let labelled: usize = counts.iter().sum();
+    fn check_estimable(&self) -> Result<(), DataError> {
+        let (rows, labelled) = (self.rows, self.n_labelled());
         let cause = if labelled == 0 {
             mnar::Error::NoLabels { n: rows }
         } else if let [class] = self.classes.names.as_slice() {
@@ -228,28 +162,34 @@ impl ParquetPredictions {
         } else {
             return Ok(());
         };
-        Err(DataError::core(&self.file.shown, cause))
+        Err(DataError::core(&self.shown, cause))
     }
 
-    /// One pass over probabilities and labels.
-    fn walk(&self, mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised)) -> Result<(), DataError> {
-        self.file.walk(&self.selection, |batch| self.visit(batch, &mut visit))
-    }
-
-    /// Checks a batch and hands over its probabilities and labels.
+    /// Checks a batch, hands over its probabilities and labels, and returns what was renormalised.
     pub(crate) fn visit(
         &self,
         Batch { first_row, numbers, texts, .. }: Batch,
-        mut visit: impl FnMut(&[&[f64]], &[Option<Class>], Renormalised),
-    ) -> Result<(), DataError> {
+        visit: impl FnOnce(&[&[f64]], &[Option<Class>]),
+    ) -> Result<Renormalised, DataError> {
         let labels = self.classes.encode(&texts[0], first_row)?;
         let mut numbers = self.classes.probabilities(numbers, first_row)?;
-        let mut columns: Vec<&mut [f64]> = numbers.iter_mut().map(Vec::as_mut_slice).collect();
-        let drift = check_rows(&mut columns, first_row)
-            .map_err(|error| DataError::posterior(&self.file.shown, error, &self.classes.names))?;
+        // What an earlier pass found to be in order still is: a file that has changed is refused.
+        let in_order = self.renormalised.get().is_some_and(|found| found.rows == 0);
+        let drift = if in_order {
+            Renormalised::default()
+        } else {
+            let mut columns: Vec<&mut [f64]> = numbers.iter_mut().map(Vec::as_mut_slice).collect();
+            check_rows(&mut columns, first_row)
+                .map_err(|error| DataError::posterior(&self.shown, error, &self.classes.names))?
+        };
         let columns: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
-        visit(&columns, &labels, drift);
-        Ok(())
+        visit(&columns, &labels);
+        Ok(drift)
+    }
+
+    /// Remembers what a pass over all rows has found.
+    pub(crate) fn has_checked(&self, found: Renormalised) {
+        self.renormalised.get_or_init(|| found);
     }
 
     /// One pass over the labels, and over the names of the rows, without the probabilities.
@@ -257,8 +197,8 @@ impl ParquetPredictions {
         &self,
         mut visit: impl FnMut(LabelledRows<'_>) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
-        self.file
-            .walk(&Selection::texts(self.selection.texts.clone()), |batch| self.visit_labels(&batch, &[], &mut visit))
+        let texts = Selection::texts(self.selection.texts.clone());
+        in_turn(self.files.batches(&texts)?, |batch| self.visit_labels(&batch, &[], &mut visit))
     }
 
     /// Hands over the labels and names of a batch.
@@ -305,23 +245,43 @@ impl Rows for ParquetPredictions {
     }
 
     fn renormalised(&self) -> Renormalised {
-        self.renormalised
+        self.renormalised.get().copied().unwrap_or_default()
     }
 
-    fn kept(&self) -> Option<&Kept> {
-        self.kept.as_ref()
+    fn keep(&self) -> Keep {
+        Keep::HERE
     }
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
-        let mut total: Option<S> = None;
-        self.walk(|columns, labels, _| {
-            let sums = scan_block(&Block { columns, labels, weights: None, given: &[] }, zero);
-            match &mut total {
-                Some(total) => total.merge(sums),
-                None => total = Some(sums),
-            }
-        })
-        .map_err(|error| mnar::Error::Source(Box::new(error)))?;
-        Ok(total.unwrap_or_else(|| zero.clone()))
+        let (mut total, mut renormalised) = (Total::new(zero), Renormalised::default());
+        let batches = self.files.batches(&self.selection);
+        let scanned = batches.and_then(|batches| {
+            in_turn(batches, |batch| {
+                let add = |columns: &[&[f64]], labels: &[Option<Class>]| {
+                    total.add(&Block { columns, labels, weights: None, given: &[] });
+                };
+                renormalised.merge(self.visit(batch, add)?);
+                Ok(())
+            })
+        });
+        scanned.map_err(|error| mnar::Error::Source(Box::new(error)))?;
+        self.has_checked(renormalised);
+        Ok(total.sums)
+    }
+}
+
+/// Sums of one block after the other.
+pub(crate) struct Total<'a, S> {
+    zero: &'a S,
+    pub(crate) sums: S,
+}
+
+impl<'a, S: Sums> Total<'a, S> {
+    pub(crate) fn new(zero: &'a S) -> Self {
+        Self { zero, sums: zero.clone() }
+    }
+
+    pub(crate) fn add(&mut self, block: &Block<'_>) {
+        self.sums.merge(scan_block(block, self.zero));
     }
 }

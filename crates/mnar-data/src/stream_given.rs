@@ -8,24 +8,41 @@ use crate::column_builder::MissingFeature;
 use crate::columns::{Selection, find, twice};
 use crate::dates::{self, DateFormat};
 use crate::error::{ColumnRole, DataError};
-use crate::stream::{LabelledRows, ParquetPredictions, in_turn};
+use crate::stream::{LabelledRows, ParquetPredictions, Total, in_turn};
 use crate::values::settle;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
-use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Product, RowCounts, TermEncoder};
+use mnar::covariates::{ColumnSummary, Covariate, CovariateValues, Grouping, Product, RowCounts, TermEncoder};
+use mnar::kept::Keep;
+use mnar::keys::Buckets;
 use mnar::posteriors::Renormalised;
-use mnar::rows::{Block, Rows, Sums, scan_block};
+use mnar::rows::{Block, Rows, Sums};
 use mnar::{Covariates, PosteriorKind};
 use std::collections::HashMap;
 
-/// [`ParquetPredictions`] with the terms of some columns of the same file. Names and moments of the columns come from one pass;
-/// their values are read again in every pass, and never kept.
+/// [`ParquetPredictions`] with further numbers of every row: the terms of some columns of the same files, then the number of the
+/// row's group, then that of its bucket. Names and moments of the columns come from one pass; their values are read again in
+/// every pass, and never kept.
 pub struct GivenPredictions<'a> {
     table: &'a ParquetPredictions,
     columns: Vec<GivenColumn>,
+    /// Of the columns that have terms.
     summaries: Vec<ColumnSummary>,
     encoder: TermEncoder,
+    groups: Option<Grouping>,
+    buckets: Option<Buckets>,
     missing: MissingFeature,
+}
+
+/// What the rows have beside their probabilities and labels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// Columns that labelling depends on, such as `hospital` or `hospital*age`.
+    pub given: &'a [String],
+    /// A column that groups the rows.
+    pub by: Option<&'a str>,
+    /// Buckets that rows fall into at random.
+    pub buckets: Option<Buckets>,
 }
 
 /// A column of the file.
@@ -68,9 +85,10 @@ fn kept(value: f64, column: &str, path: &str, row: usize) -> Result<f64, DataErr
 }
 
 impl ParquetPredictions {
-    /// The same rows with columns that labelling depends on, such as `hospital` or `hospital*age`, after a pass over these.
-    pub fn given(&self, names: &[String]) -> Result<GivenPredictions<'_>, DataError> {
-        let (header, path) = (self.file.footer.header(), &self.file.shown);
+    /// The same rows with more beside them, after a pass over the columns that this takes.
+    pub fn with(&self, beside: Beside<'_>) -> Result<GivenPredictions<'_>, DataError> {
+        let names = beside.given;
+        let (header, path) = (self.files.header(), &self.shown);
         let (mut columns, mut products): (Vec<String>, Vec<Product>) = (Vec::new(), Vec::new());
         for name in names {
             let known = |name: &str| header.iter().any(|column| column == name.trim());
@@ -96,9 +114,22 @@ impl ParquetPredictions {
             columns: Vec::new(),
             summaries: Vec::new(),
             encoder: TermEncoder::default(),
+            groups: None,
+            buckets: beside.buckets,
             missing: MissingFeature::new(&self.missing),
         };
+        let by = beside.by.map(|by| find(header, by, path).map(|by| header[by].clone())).transpose()?;
+        let terms = columns.clone();
+        columns.extend(by.iter().filter(|by| !terms.contains(by)).cloned());
         given.learn(&columns)?;
+        if let Some(by) = &by {
+            let column = given.summaries.iter().find(|column| column.name() == by);
+            given.groups = Some(column.and_then(ColumnSummary::grouping).ok_or_else(|| {
+                let why = "it has too many different numbers to be a column of groups".to_owned();
+                DataError::core(path, mnar::Error::UnusableCovariate { name: by.clone(), why })
+            })?);
+        }
+        given.summaries.retain(|column| terms.iter().any(|name| name == column.name()));
         let encoder = ColumnSummary::encoder(&given.summaries, products);
         given.encoder = encoder.map_err(|error| DataError::core(path, error))?;
         Ok(given)
@@ -114,12 +145,14 @@ enum Learning {
 impl GivenPredictions<'_> {
     /// The pass that finds the names, means and standard deviations of the columns.
     fn learn(&mut self, names: &[String]) -> Result<(), DataError> {
-        let (table, path) = (self.table, &self.table.file.shown);
-        let types = table.file.again()?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let (table, path) = (self.table, &self.table.shown);
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
-            let position = find(table.file.footer.header(), name, path)?;
-            let reading = reading(types.data_type(position), name, path)?;
+            let position = find(table.files.header(), name, path)?;
+            let reading = reading(table.files.data_type(position), name, path)?;
             columns.push(GivenColumn { name: name.clone(), position, values: reading });
         }
         // The file hands its columns over in its own order.
@@ -144,7 +177,12 @@ impl GivenPredictions<'_> {
         Ok(())
     }
 
-    /// What the pass over each column told.
+    /// The groups of the rows.
+    pub fn groups(&self) -> Option<&Grouping> {
+        self.groups.as_ref()
+    }
+
+    /// What the pass over each column that has terms told.
     pub fn columns(&self) -> &[ColumnSummary] {
         &self.summaries
     }
@@ -154,19 +192,25 @@ impl GivenPredictions<'_> {
         &self.encoder
     }
 
-    /// The terms of some rows.
-    fn terms(&self, arrays: &[ArrayRef], first_row: usize) -> Result<Vec<Vec<f64>>, DataError> {
-        let path = &self.table.file.shown;
+    /// The terms and groups of some rows.
+    fn numbers(&self, arrays: &[ArrayRef], first_row: usize) -> Result<Vec<Vec<f64>>, DataError> {
+        let path = &self.table.shown;
         let covariates = self.columns.iter().zip(arrays).map(|(column, array)| {
             let values = column.values(array, first_row, &self.missing, path)?;
             Ok(Covariate { name: column.name.clone(), values })
         });
         let covariates = Covariates::new(covariates.collect::<Result<_, DataError>>()?);
-        let terms = covariates.and_then(|covariates| self.encoder.terms(&covariates));
-        terms.map_err(|error| DataError::core(path, error))
+        let numbers = covariates.and_then(|covariates| {
+            let mut numbers = self.encoder.terms(&covariates)?;
+            if let Some(groups) = &self.groups {
+                numbers.push(groups.of(covariates.get(&groups.column)?)?);
+            }
+            Ok(numbers)
+        });
+        numbers.map_err(|error| DataError::core(path, error))
     }
 
-    /// One pass over the selected columns and the terms.
+    /// One pass over the selected columns, the terms and the groups.
     fn walk(
         &self,
         selection: &Selection,
@@ -174,12 +218,12 @@ impl GivenPredictions<'_> {
     ) -> Result<(), DataError> {
         let items = with_arrays(self.table, selection, &self.columns)?.map(|item| {
             let (batch, arrays) = item?;
-            let terms = self.terms(&arrays, batch.first_row)?;
-            Ok((batch, terms))
+            let numbers = self.numbers(&arrays, batch.first_row)?;
+            Ok((batch, numbers))
         });
-        in_turn(items, |(batch, terms)| {
-            let terms: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
-            visit(batch, &terms)
+        in_turn(items, |(batch, numbers)| {
+            let numbers: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
+            visit(batch, &numbers)
         })
     }
 
@@ -189,22 +233,28 @@ impl GivenPredictions<'_> {
         mut visit: impl FnMut(LabelledRows<'_>) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let texts = Selection::texts(self.table.selection.texts.clone());
-        self.walk(&texts, |batch, terms| self.table.visit_labels(&batch, terms, &mut visit))
+        let terms = self.encoder.n_terms();
+        self.walk(&texts, |batch, numbers| self.table.visit_labels(&batch, &numbers[..terms], &mut visit))
     }
 }
+
+type ArraysBeside = Box<dyn Iterator<Item = Result<(Batch, Vec<ArrayRef>), DataError>> + Send>;
 
 /// Batches of the selected columns, with the arrays of the others of the same rows.
 fn with_arrays(
     table: &ParquetPredictions,
     selection: &Selection,
     columns: &[GivenColumn],
-) -> Result<impl Iterator<Item = Result<(Batch, Vec<ArrayRef>), DataError>> + Send + use<>, DataError> {
+) -> Result<ArraysBeside, DataError> {
     let positions: Vec<usize> = columns.iter().map(|column| column.position).collect();
-    let batches: Batches = table.file.batches(selection)?;
+    let batches: Batches = table.files.batches(selection)?;
+    if positions.is_empty() {
+        return Ok(Box::new(batches.map(|batch| Ok((batch?, Vec::new())))) as ArraysBeside);
+    }
     // As many rows at a time as the batches have.
-    let mut arrays: Arrays = Box::new(table.file.again()?).arrays(&positions, batch_rows(selection.width()))?;
-    let path = table.file.shown.clone();
-    Ok(batches.map(move |batch| {
+    let mut arrays: Arrays = Box::new(table.files.clone()).arrays(&positions, batch_rows(selection.width()))?;
+    let path = table.shown.clone();
+    Ok(Box::new(batches.map(move |batch| {
         let batch = batch?;
         let differ = || DataError::parquet(&path, "its columns differ in length");
         let arrays = arrays.next().ok_or_else(differ)??;
@@ -212,7 +262,7 @@ fn with_arrays(
             true => Ok((batch, arrays)),
             false => Err(differ()),
         }
-    }))
+    })))
 }
 
 fn reading(data_type: &DataType, column: &str, path: &str) -> Result<Reading, DataError> {
@@ -379,18 +429,24 @@ impl Rows for GivenPredictions<'_> {
         self.table.renormalised()
     }
 
+    fn keep(&self) -> Keep {
+        self.table.keep()
+    }
+
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
-        let mut total: Option<S> = None;
-        let scanned = self.walk(&self.table.selection, |batch, given| {
-            self.table.visit(batch, |columns, labels, _| {
-                let sums = scan_block(&Block { columns, labels, weights: None, given }, zero);
-                match &mut total {
-                    Some(total) => total.merge(sums),
-                    None => total = Some(sums),
-                }
-            })
+        let (mut total, mut renormalised) = (Total::new(zero), Renormalised::default());
+        let scanned = self.walk(&self.table.selection, |batch, numbers| {
+            let first_row = batch.first_row;
+            let found = self.table.visit(batch, |columns, labels| {
+                let buckets = self.buckets.map(|buckets| buckets.of_rows(columns, first_row));
+                let given: Vec<&[f64]> = numbers.iter().copied().chain(buckets.as_deref()).collect();
+                total.add(&Block { columns, labels, weights: None, given: &given });
+            })?;
+            renormalised.merge(found);
+            Ok(())
         });
         scanned.map_err(|error| mnar::Error::Source(Box::new(error)))?;
-        Ok(total.unwrap_or_else(|| zero.clone()))
+        self.table.has_checked(renormalised);
+        Ok(total.sums)
     }
 }

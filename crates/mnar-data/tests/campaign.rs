@@ -255,7 +255,7 @@ fn read(seed: &Seed, mutation: u64, folder: &Path) -> String {
         &|| survey(source, &named).is_ok(),
         &|| read_predictions(source, &columns).is_ok_and(|read| read.labels.len() == read.posteriors.len()),
         &|| read_labels(source, &named).is_ok(),
-        &|| ParquetPredictions::open(source, &columns).is_ok(),
+        &|| ParquetPredictions::open(source, &columns).is_ok_and(|file| mnar::sums::Tally::of(&file).is_ok()),
         &|| mnar_data::read_columns(source, &["when".into(), "e".into()], &[]).is_ok(),
     ];
     let mut any = false;

@@ -56,13 +56,23 @@ impl Sums for Collected {
     }
 }
 
+/// Opens a Parquet file that stays where it is, and passes over its rows, which checks them.
+fn opened(path: &std::path::Path, columns: &PredictionColumns) -> Result<ParquetPredictions, DataError> {
+    let file = ParquetPredictions::open(path, columns)?;
+    match file.scan(&Collected::default()) {
+        Ok(_) => Ok(file),
+        Err(mnar::Error::Source(cause)) => Err(*cause.downcast().unwrap()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Reads a Parquet file in memory, and checks that it is the same when it stays in its file.
 fn from_parquet(bytes: Vec<u8>, columns: &PredictionColumns) -> Result<Predictions, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.parquet");
     std::fs::write(&path, &bytes).unwrap();
     let memory = predictions_from_parquet(bytes.into(), columns, &path.display().to_string());
-    match (ParquetPredictions::open(&path, columns), memory) {
+    match (opened(&path, columns), memory) {
         (Ok(file), Ok(memory)) => {
             assert_eq!((file.names(), file.counts()), (memory.labels.names(), memory.labels.counts()));
             assert_eq!(file.notes(), &memory.notes[..file.notes().len()]);

@@ -14,14 +14,17 @@ pub use columns::{CalibratedByColumns, ColumnCalibration};
 pub(crate) use columns::{ColumnSums, ThroughColumns};
 
 use crate::error::Error;
+use crate::labels::Class;
 use crate::mixture::add_to;
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::rows::{Block, Rows, Sums};
-use crate::sums::Tally;
+use crate::sums::{Tally, weighted_sum};
 use crate::travel::{Kind, Walk, bytes, travels};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array2, ShapeBuilder};
+pub(crate) use powers::logarithms;
 use powers::transform;
+use pulp::{Arch, Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -244,7 +247,7 @@ impl Bcts {
     }
 
     fn transform(&self, columns: &[&[f64]], out: &mut [&mut [f64]]) {
-        transform(self.inverse_temperature, &self.biases, columns, out);
+        transform(self.inverse_temperature, &self.biases, columns, out, &mut []);
     }
 }
 
@@ -262,7 +265,8 @@ fn add_transformed<S: Sums>(
     block: &Block<'_>,
     transform: impl Fn(&[&[f64]], &[&[f64]], &mut [&mut [f64]]),
 ) {
-    const PART: usize = 2048;
+    // Below the size from which allocators ask the system for memory each time.
+    const PART: usize = 1024;
     let k = block.columns.len();
     let mut buffer = vec![0.0; k * PART.min(block.len())];
     for start in (0..block.len()).step_by(PART) {
@@ -301,7 +305,9 @@ bytes!(ThroughWalk { a, b, sums });
 
 impl<S: Sums> Sums for Through<S> {
     fn add(&mut self, block: &Block<'_>) {
-        add_transformed(&mut self.sums, block, |columns, _, target| transform(self.a, &self.b, columns, target));
+        add_transformed(&mut self.sums, block, |columns, _, target| {
+            transform(self.a, &self.b, columns, target, &mut [])
+        });
     }
 
     fn merge(&mut self, other: Self) {
@@ -427,48 +433,114 @@ impl CalibrationSums {
     }
 }
 
+impl CalibrationSums {
+    /// Adds labelled rows: their calibrated probabilities, the logarithms of those before, their classes and their weights.
+    #[inline(always)]
+    fn add_tile(&mut self, p: &[&[f64]], logs: &[&[f64]], classes: &[usize], weights: &[f64]) {
+        let (k, m, n) = (p.len(), self.gradient.len(), classes.len());
+        let (mut mean, mut square) = ([0.0; TILE], [0.0; TILE]);
+        let (mean, square) = (&mut mean[..n], &mut square[..n]);
+        for (p, logs) in p.iter().zip(logs) {
+            for i in 0..n {
+                mean[i] += p[i] * logs[i];
+                square[i] += p[i] * logs[i] * logs[i];
+            }
+        }
+        for (square, mean) in square.iter_mut().zip(mean.iter()) {
+            *square -= mean * mean;
+        }
+        self.hessian[0] += weighted_sum(square, weights);
+        self.gradient[0] += weighted_sum(mean, weights);
+        for (i, (&y, &weight)) in classes.iter().zip(weights).enumerate() {
+            self.n += weight;
+            self.gradient[0] -= weight * logs[y][i];
+            let mut best = 0;
+            for j in 1..k {
+                best = if p[j][i] > p[best][i] { j } else { best };
+            }
+            self.bins.add(p[best][i], best == y, weight);
+            // A probability that is 0 or not even normal is taken apart: the logarithm of its logit is exact.
+            self.log_loss += weight * if p[y][i] > 1e-300 { -p[y][i].ln() } else { self.far_loss(logs, i, y) };
+            if self.with_biases {
+                self.gradient[y + 1] -= weight;
+            }
+        }
+        if !self.with_biases {
+            return;
+        }
+        let mut weighted = [0.0; TILE];
+        let weighted = &mut weighted[..n];
+        for j in 0..k {
+            for (i, weighted) in weighted.iter_mut().enumerate() {
+                *weighted = weights[i] * p[j][i];
+            }
+            let mass = weighted_sum(weighted, &ONES);
+            self.gradient[j + 1] += mass;
+            self.hessian[(j + 1) * m] += weighted_sum(logs[j], weighted) - weighted_sum(mean, weighted);
+            for l in 0..=j {
+                let diagonal = if j == l { mass } else { 0.0 };
+                self.hessian[(j + 1) * m + l + 1] += diagonal - weighted_sum(p[l], weighted);
+            }
+        }
+    }
+
+    /// The log-loss of a row whose label has a probability of about 0.
+    fn far_loss(&self, logs: &[&[f64]], i: usize, y: usize) -> f64 {
+        let logit = |j: usize| self.a * logs[j][i] + self.b[j];
+        let max = (0..logs.len()).map(logit).fold(f64::NEG_INFINITY, f64::max);
+        (0..logs.len()).map(|j| (logit(j) - max).exp()).sum::<f64>().ln() - (logit(y) - max)
+    }
+}
+
+/// Labelled rows that are added at a time.
+const TILE: usize = 256;
+const ONES: [f64; TILE] = [1.0; TILE];
+
+/// Adds one tile, compiled once per instruction set and dispatched at run time.
+struct AddTile<'a> {
+    sums: &'a mut CalibrationSums,
+    p: &'a [&'a [f64]],
+    logs: &'a [&'a [f64]],
+    classes: &'a [usize],
+    weights: &'a [f64],
+}
+
+impl WithSimd for AddTile<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.sums.add_tile(self.p, self.logs, self.classes, self.weights);
+    }
+}
+
 impl Sums for CalibrationSums {
     fn add(&mut self, block: &Block<'_>) {
+        let counts = |i: &usize| block.labels[*i].is_some() && block.weight(*i) != 0.0;
+        let rows: Vec<usize> = (0..block.len()).filter(counts).collect();
         let k = self.b.len();
-        let m = self.gradient.len();
-        let (mut z, mut p) = (vec![0.0; k], vec![0.0; k]);
-        for i in 0..block.len() {
-            let Some(class) = block.labels[i] else { continue };
-            let weight = block.weight(i);
-            if weight == 0.0 {
-                continue;
+        // With thousands of classes, fewer rows fit in the cache.
+        let tile = ((1 << 16) / k.max(1)).clamp(16, TILE);
+        let mut buffers = vec![0.0; 3 * k * tile.min(rows.len())];
+        for rows in rows.chunks(tile) {
+            let n = rows.len();
+            let (columns, rest) = buffers.split_at_mut(k * n);
+            let (p, rest) = rest.split_at_mut(k * n);
+            let logs = &mut rest[..k * n];
+            for (target, column) in columns.chunks_mut(n).zip(block.columns) {
+                target.iter_mut().zip(rows).for_each(|(value, &i)| *value = column[i]);
             }
-            let y = class.index();
-            for j in 0..k {
-                z[j] = block.columns[j][i].max(FLOOR).ln();
-                p[j] = self.a * z[j] + self.b[j];
+            let columns: Vec<&[f64]> = columns.chunks(n).collect();
+            {
+                let (mut p, mut logs): (Vec<&mut [f64]>, Vec<&mut [f64]>) =
+                    (p.chunks_mut(n).collect(), logs.chunks_mut(n).collect());
+                transform(self.a, &self.b, &columns, &mut p, &mut logs);
             }
-            let max = p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let at_label = p[y] - max;
-            p.iter_mut().for_each(|p| *p = (*p - max).exp());
-            let sum: f64 = p.iter().sum();
-            p.iter_mut().for_each(|p| *p /= sum);
-            self.n += weight;
-            self.log_loss += weight * (sum.ln() - at_label);
-            let mean: f64 = p.iter().zip(&z).map(|(p, z)| p * z).sum();
-            let square: f64 = p.iter().zip(&z).map(|(p, z)| p * z * z).sum();
-            self.gradient[0] += weight * (mean - z[y]);
-            self.hessian[0] += weight * (square - mean * mean);
-            if self.with_biases {
-                for j in 0..k {
-                    self.gradient[j + 1] += weight * (p[j] - if j == y { 1.0 } else { 0.0 });
-                    self.hessian[(j + 1) * m] += weight * p[j] * (z[j] - mean);
-                    for l in 0..=j {
-                        let diagonal = if j == l { p[j] } else { 0.0 };
-                        self.hessian[(j + 1) * m + l + 1] += weight * (diagonal - p[j] * p[l]);
-                    }
-                }
-            }
-            let (best, confidence) = p
-                .iter()
-                .enumerate()
-                .fold((0, f64::NEG_INFINITY), |best, (j, &p)| if p > best.1 { (j, p) } else { best });
-            self.bins.add(confidence, best == y, weight);
+            let (p, logs): (Vec<&[f64]>, Vec<&[f64]>) = (p.chunks(n).collect(), logs.chunks(n).collect());
+            let classes: Vec<usize> = rows.iter().map(|&i| block.labels[i].map_or(0, Class::index)).collect();
+            let weights: Vec<f64> = rows.iter().map(|&i| block.weight(i)).collect();
+            let tile = AddTile { sums: self, p: &p, logs: &logs, classes: &classes, weights: &weights };
+            Arch::new().dispatch(tile);
         }
     }
 

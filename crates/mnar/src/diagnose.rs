@@ -89,7 +89,7 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
     let Shape { information, confusion } = match &estimate.shape {
         Some(shape) => shape.clone(),
         None => {
-            let zero = (LogMixture::at(&w, true), SecondMoments::zero(k, vec![1.0; k], false));
+            let zero = (LogMixture::at(&w, true), SecondMoments::of_labels(k));
             let (mixture, moments) = rows.scan(&zero)?;
             Shape { information: mixture.hessian(), confusion: moments.confusion() }
         }

@@ -45,52 +45,58 @@ impl<R: Rows> Evaluate for OfSample<'_, R> {
     }
 }
 
-/// The sample with the value, gradient and Hessian of all rows at one point.
-struct Corrected<'a, R> {
-    sample: &'a OfSample<'a, R>,
-    at: &'a [f64],
+/// What all rows have beyond the sample at one point.
+struct Gap {
+    at: Vec<f64>,
     value: f64,
     gradient: DVector<f64>,
     /// Of the negated Hessian.
     hessian: DMatrix<f64>,
 }
 
-impl<'a, R: Rows> Corrected<'a, R> {
-    fn new(sample: &'a OfSample<'a, R>, at: &'a [f64], all: &LogMixture) -> Result<Self, Error> {
-        let sums = sample.sums(at, true)?;
+impl Gap {
+    fn new(at: &[f64], all: &LogMixture, sample: &LogMixture) -> Self {
         let vector = |values: &[f64]| DVector::from_column_slice(values);
-        Ok(Self {
-            sample,
-            at,
-            value: all.value - sums.value,
-            gradient: vector(&all.gradient) - vector(&sums.gradient),
-            hessian: all.hessian() - sums.hessian(),
-        })
+        Self {
+            at: at.to_vec(),
+            value: all.value - sample.value,
+            gradient: vector(&all.gradient) - vector(&sample.gradient),
+            hessian: all.hessian() - sample.hessian(),
+        }
     }
+}
+
+/// The sample with the value, gradient and Hessian of all rows at one point.
+struct Corrected<'a, R> {
+    sample: &'a OfSample<'a, R>,
+    gap: &'a Gap,
 }
 
 impl<R: Rows> Evaluate for Corrected<'_, R> {
     fn sums(&self, v: &[f64], with_hessian: bool) -> Result<LogMixture, Error> {
+        let Gap { at, value, gradient, hessian } = self.gap;
         let mut sums = self.sample.sums(v, with_hessian)?;
-        let off = DVector::from_iterator(v.len(), v.iter().zip(self.at).map(|(v, at)| v - at));
-        let bent = &self.hessian * &off;
-        sums.value += self.value + self.gradient.dot(&off) - 0.5 * off.dot(&bent);
-        sums.gradient.iter_mut().zip((&self.gradient - bent).iter()).for_each(|(sum, more)| *sum += more);
+        let off = DVector::from_iterator(v.len(), v.iter().zip(at).map(|(v, at)| v - at));
+        let bent = hessian * &off;
+        sums.value += value + gradient.dot(&off) - 0.5 * off.dot(&bent);
+        sums.gradient.iter_mut().zip((gradient - bent).iter()).for_each(|(sum, more)| *sum += more);
         if with_hessian {
-            sums.bend(&self.hessian);
+            sums.bend(hessian);
         }
         Ok(sums)
     }
 }
 
-/// The optimum of the sample, away from the boundary.
+/// A point near the optimum over all rows, away from the boundary: that of the sample.
 pub(crate) fn start<R: Rows>(
     sample: &OfSample<'_, R>,
     terms: &Terms,
     from: Vec<f64>,
     solver: &Solver,
 ) -> Result<Vec<f64>, Error> {
-    let near = em_start(sample, terms, from).and_then(|near| newton(sample, terms, near, solver))?;
+    // Far more precisely than the sample knows it.
+    let rough = Solver { tolerance: 1e-6, ..*solver };
+    let near = em_start(sample, terms, from).and_then(|near| newton(sample, terms, near, &rough))?;
     Ok(near.v.iter().map(|v| v.max(1e-3)).collect())
 }
 
@@ -107,8 +113,8 @@ pub(crate) fn finish<R: Rows>(
     let mut passes = 1;
     for iterations in 1..=MOST {
         let value = terms.value(sums.value, &v);
-        let corrected = Corrected::new(sample, &v, &sums)?;
-        let next = newton(&corrected, terms, v.clone(), solver)?;
+        let gap = Gap::new(&v, &sums, &sample.sums(&v, true)?);
+        let next = newton(&Corrected { sample, gap: &gap }, terms, v.clone(), solver)?;
         if !next.stop.converged() {
             break;
         }

@@ -6,13 +6,13 @@ mod gather;
 
 pub(crate) use gather::Gather;
 
+use crate::analysis::About;
 use crate::error::Error;
 use crate::posteriors::{PosteriorKind, Renormalised};
-use crate::rows::{Block, Rows, Sums, scan_block};
+use crate::rows::{Rows, Sums, scan_block};
 use crate::sums::Tally;
 use crate::travel::{Kind, WalkRows};
 use gather::Part;
-use std::borrow::Cow;
 
 /// How much of a stream is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,47 +24,26 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// For rows in the same process: at most 32 MB.
-    pub const HERE: Self = Self { labelled_numbers: 4_000_000, sample: 50_000 };
+    /// For rows in the same process: at most 96 MB of labelled rows.
+    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 100_000 };
     /// For rows of other processes, which send them: at most 16 MB.
     pub const ELSEWHERE: Self = Self { labelled_numbers: 2_000_000, sample: 50_000 };
 }
 
 /// What a pass has kept, and its tally.
-#[derive(Clone)]
-pub struct Kept {
+struct Kept {
     gather: Gather,
     tally: Tally,
     /// Of the labelled rows, where all of them are kept and these are many.
-    labelled_sample: Option<Part>,
+    labelled_sample: Part,
 }
 
 impl Kept {
-    /// Nothing yet, of rows with this many classes and no given columns.
-    pub fn new(classes: usize, keep: Keep) -> Self {
-        Self { gather: Gather::new(classes, 0, keep), tally: Tally::zero(classes), labelled_sample: None }
-    }
-
-    /// Adds the rows of a block that follows the others.
-    pub fn add(&mut self, block: &Block<'_>) {
-        self.gather.add(block);
-        self.tally.merge(scan_block(block, &Tally::zero(self.tally.counts.len())));
-    }
-
-    /// Leaves out what is too much; after the last row.
-    #[must_use]
-    pub fn finished(mut self) -> Self {
-        self.gather.finish();
-        self.labelled_sample = Some(self.gather.labelled.sampled());
-        self
-    }
-
     /// The sums over the sample, in which every row stands for as many as there are to one in the sample.
     fn sampled<S: Sums>(&self, zero: &S) -> S {
         let wanted = zero.pack().map_or(WalkRows::All, |walk| walk.rows());
-        let labelled = self.labelled_sample.as_ref().unwrap_or(&self.gather.labelled);
         let parts = [
-            (labelled, self.tally.n_labelled(), WalkRows::Unlabelled),
+            (&self.labelled_sample, self.tally.n_labelled(), WalkRows::Unlabelled),
             (&self.gather.unlabelled, self.tally.n_unlabelled, WalkRows::Labelled),
         ];
         let mut total: Option<S> = None;
@@ -84,27 +63,40 @@ impl Kept {
     /// One pass over the rows. `n` and `n_labelled` are known from before, so that places far away send no more than is kept.
     fn of<R: Rows>(rows: &R, given: usize, n: usize, n_labelled: usize) -> Result<Self, Error> {
         let k = rows.n_classes();
-        let gather = Gather::new(k, given, Keep::ELSEWHERE).expecting(n.saturating_sub(n_labelled), n_labelled);
-        let (gather, tally) = rows.scan(&(gather, Tally::zero(k)))?;
-        Ok(Self { gather, tally, labelled_sample: None }.finished())
+        let gather = Gather::new(k, given, rows.keep()).expecting(n.saturating_sub(n_labelled), n_labelled);
+        let (mut gather, tally) = rows.scan(&(gather, Tally::zero(k)))?;
+        gather.finish();
+        Ok(Self { labelled_sample: gather.labelled.sampled(), gather, tally })
+    }
+
+    /// Labelled rows that are as good as all of them to find a calibration near the best.
+    fn samples_labels(&self) -> bool {
+        !self.gather.has_all_labelled() || self.gather.labelled.labels.len() > 2 * self.labelled_sample.labels.len()
     }
 }
 
 /// A stream, and what was kept of it.
 pub(crate) struct Few<'a, R> {
     rows: &'a R,
-    kept: Option<Cow<'a, Kept>>,
+    kept: Option<Kept>,
 }
 
 impl<'a, R: Rows> Few<'a, R> {
-    /// `given` is the number of given columns; rows that have kept something themselves do so without any.
-    pub(crate) fn of(rows: &'a R, given: usize, n: usize, n_labelled: usize) -> Result<Self, Error> {
-        let kept = match rows.kept() {
-            _ if rows.in_memory() => None,
-            Some(kept) if given == 0 => Some(Cow::Borrowed(kept)),
-            _ => Some(Cow::Owned(Kept::of(rows, given, n, n_labelled)?)),
-        };
-        Ok(Self { rows, kept: kept.filter(|kept| kept.gather.is_sound()) })
+    /// `given` is the number of given columns.
+    pub(crate) fn of(rows: &'a R, given: usize, about: &About) -> Result<Self, Error> {
+        if rows.in_memory() {
+            return Ok(Self { rows, kept: None });
+        }
+        let kept = Kept::of(rows, given, about.n, about.n_labelled)?;
+        Ok(Self { rows, kept: Some(kept).filter(|kept| kept.gather.is_sound()) })
+    }
+}
+
+impl<R: Rows> Few<'_, R> {
+    /// The sums over all labelled rows, where they were kept.
+    pub(crate) fn scan_labelled<S: Sums>(&self, zero: &S) -> Option<S> {
+        let kept = self.kept.as_ref().filter(|kept| kept.gather.has_all_labelled())?;
+        Some(kept.gather.labelled.with(kept.gather.classes, None, |block| scan_block(block, zero)))
     }
 }
 
@@ -132,8 +124,8 @@ impl<R: Rows> Rows for Few<'_, R> {
                 let tally = kept.tally.pack().and_then(|tally| zero.unpack(tally));
                 tally.map_or_else(|| self.rows.scan(zero), Ok)
             }
-            Some(walk) if walk.rows() == WalkRows::Labelled && kept.gather.has_all_labelled() => {
-                Ok(kept.gather.labelled.with(kept.gather.classes, None, |block| scan_block(block, zero)))
+            Some(walk) if walk.rows() == WalkRows::Labelled => {
+                self.scan_labelled(zero).map_or_else(|| self.rows.scan(zero), Ok)
             }
             _ => self.rows.scan(zero),
         }
@@ -144,7 +136,7 @@ impl<R: Rows> Rows for Few<'_, R> {
     }
 
     fn samples_labels(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| !kept.gather.has_all_labelled())
+        self.kept.as_ref().is_some_and(Kept::samples_labels)
     }
 
     fn scan_sample<S: Sums>(&self, zero: &S) -> Option<S> {

@@ -3,7 +3,7 @@
 //! view of either are all [`Rows`].
 
 use crate::error::Error;
-use crate::kept::Kept;
+use crate::kept::Keep;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors, Renormalised};
 use crate::sums::Tally;
@@ -136,14 +136,14 @@ pub trait Rows: Sync {
         None
     }
 
-    /// Whether the sample has only some of the labelled rows, because all of them were too many to keep.
+    /// Whether the sample has only some of the labelled rows, of which there are many.
     fn samples_labels(&self) -> bool {
         false
     }
 
-    /// What an earlier pass has kept of the rows.
-    fn kept(&self) -> Option<&Kept> {
-        None
+    /// How much of the rows a pass over them may keep.
+    fn keep(&self) -> Keep {
+        Keep::ELSEWHERE
     }
 }
 

@@ -156,8 +156,9 @@ impl Sums for MostProbable {
     travels!(MostProbable);
 }
 
+/// Σ column · weight.
 #[inline(always)]
-fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
+pub(crate) fn weighted_sum(column: &[f64], weight: &[f64]) -> f64 {
     // Sixteen independent sums: a single one would wait for every addition.
     let mut lanes = [0.0; 16];
     let weight = &weight[..column.len()];
@@ -181,7 +182,7 @@ pub(crate) struct SecondMoments {
     confusion: Vec<f64>,
     /// Σ_{i∈L} a_{y_i} s_ij s_il.
     labelled: Vec<f64>,
-    /// The factor a_y of the labelled rows (1 unless a class-weighted moment is needed).
+    /// The factor a_y of the labelled rows (1 unless a class-weighted moment is needed); empty where their moments are not.
     factor: Vec<f64>,
     /// Σ_{i∈U} s_ij s_il.
     unlabelled: Vec<f64>,
@@ -197,6 +198,11 @@ impl SecondMoments {
 
     pub(crate) fn of<R: Rows>(rows: &R, factor: Vec<f64>, with_unlabelled: bool) -> Result<Self, Error> {
         rows.scan(&Self::zero(rows.n_classes(), factor, with_unlabelled))
+    }
+
+    /// The soft confusion matrix alone.
+    pub(crate) fn of_labels(k: usize) -> Self {
+        Self::zero(k, Vec::new(), false)
     }
 
     pub(crate) fn zero(k: usize, factor: Vec<f64>, with_unlabelled: bool) -> Self {
@@ -224,6 +230,11 @@ impl Sums for SecondMoments {
         for i in 0..block.len() {
             let weight = block.weight(i);
             let (target, scale) = match block.labels[i] {
+                Some(class) if self.factor.is_empty() => {
+                    let cells = self.confusion.iter_mut().skip(class.index()).step_by(k);
+                    cells.zip(block.columns).for_each(|(cell, column)| *cell += weight * column[i]);
+                    continue;
+                }
                 Some(class) => (&mut self.labelled, weight * self.factor[class.index()]),
                 None if self.with_unlabelled => (&mut self.unlabelled, weight),
                 None => continue,

@@ -1,6 +1,6 @@
 """The mechanism of rows in any Arrow source that can be opened again, in flat memory.
 
-A source is a dataset of pyarrow, a lazy frame of Polars, a relation of DuckDB, the path of a Parquet file or of a folder of them,
+A source is a dataset of pyarrow or Ray Data, a lazy frame of Polars, a relation of DuckDB, the path of a Parquet file or of a folder of them,
 a table in memory, or a function without arguments that opens the rows anew: it returns an object with Arrow's stream interface
 (``__arrow_c_stream__``), or an iterable of record batches. Needs pyarrow (``pip install 'mnar[arrow]'``)::
 
@@ -79,6 +79,8 @@ def _opener(source: Any) -> Callable[[list[str] | None], Iterable[pa.RecordBatch
         return lambda columns: _polars(source, columns)
     if "duckdb" in kind and hasattr(source, "project"):
         return lambda columns: _duckdb(source, columns)
+    if kind.startswith("ray.data."):
+        return lambda columns: _ray(source, columns)
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pa.RecordBatchReader):
         return lambda columns: _selected(pa.RecordBatchReader.from_stream(source), columns)
     if callable(source):
@@ -119,6 +121,14 @@ def _polars(frame: Any, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         yield from part.to_arrow().to_batches()
 
 
+def _ray(dataset: Any, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    dataset = dataset if columns is None else dataset.select_columns(columns)
+    # The rows must come in the same order in every pass.
+    dataset.context.execution_options.preserve_order = True
+    for part in dataset.iter_batches(batch_size=_BATCH, batch_format="pyarrow"):
+        yield from part.combine_chunks().to_batches()
+
+
 def _duckdb(relation: Any, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     if columns is not None:
         relation = relation.project(", ".join('"' + name.replace('"', '""') + '"' for name in columns))
@@ -130,7 +140,8 @@ class LabelMechanism(WalkedMechanism):
     """Estimates phi_k = P(labelled | class k) and the true class shares of rows that are read in batches.
 
     Settings and results are those of `mnar.LabelMechanism`, with the restrictions of rows that are streamed: intervals come from
-    the observed information, and the checks that compare rows (held-out predictions, self-masking, sensitivity) are not run.
+    the observed information, or with ``interval="bootstrap"`` from a bootstrap (for mechanisms by class alone), and the checks that
+    compare rows (held-out predictions, self-masking, sensitivity) are not run.
 
     >>> import numpy as np, pyarrow as pa
     >>> from mnar.arrow import LabelMechanism

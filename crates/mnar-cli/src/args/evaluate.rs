@@ -16,6 +16,7 @@ Examples:
   mnar evaluate predictions.csv --label y --model new_ --decision doctor
   mnar evaluate predictions.csv --label y --phi sick=0.5,healthy=0.1 --format json
   mnar evaluate predictions.csv --label y --audit random_sample --report page.html
+  mnar evaluate predictions/ --label y --given hospital --stream
   mnar evaluate clinic.csv --label y --features all --report page.html"
 )]
 pub(crate) struct EvaluateArgs {
@@ -53,4 +54,9 @@ pub(crate) struct EvaluateArgs {
     /// Bootstrap replicates of the intervals, 0 for none [default: 200, or fewer where the table is large]
     #[arg(long, value_name = "N")]
     pub(crate) replicates: Option<usize>,
+
+    /// Walk over a Parquet file, or all files of a folder or pattern, in flat memory instead of loading them: metrics of one model
+    /// that are functions of sums, with jackknife intervals, and without AUC, average precision and curves
+    #[arg(long, conflicts_with_all = ["features", "audit", "model", "decision", "run", "report"])]
+    pub(crate) stream: bool,
 }

@@ -210,9 +210,9 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_name = "WIDTH", allow_negative_numbers = true)]
     pub(crate) width: Option<f64>,
 
-    /// Stream a Parquet file in constant memory instead of loading it (automatic if the probabilities would take more than
-    /// 4 GB, or a quarter of --memory)
-    #[arg(long, conflicts_with_all = ["features", "sensitivity", "by", "audit"])]
+    /// Stream a Parquet file, or all files of a folder or pattern, in constant memory instead of loading them (automatic if the
+    /// probabilities would take more than 4 GB, or a quarter of --memory)
+    #[arg(long, conflicts_with_all = ["features", "sensitivity", "audit"])]
     pub(crate) stream: bool,
 }
 
@@ -322,7 +322,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     pub(crate) level: f64,
 
-    /// Stream a Parquet file in constant memory instead of loading it: the permutation test with its chi-square limit, without
+    /// Stream Parquet files in constant memory instead of loading them: the permutation test with its chi-square limit, without
     /// folds and without the verdict on columns
     #[arg(long, conflicts_with_all = ["features", "fold", "audit"])]
     pub(crate) stream: bool,

@@ -5,11 +5,13 @@ use crate::imputed;
 use crate::input::{Input, Loading, Table, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
+use crate::streamed::Streamed;
 use crate::terminal::Terminal;
 use crate::weights::{self, WeightsFile};
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{About, EstimateSettings, Findings, Given, ReplicateWeights, StreamedColumns};
+use mnar::analysis::{EstimateSettings, Findings, IntervalMethod, ReplicateWeights};
+use mnar::keys::Buckets;
 use mnar::{Progress as _, Rows};
 use mnar_data::{AtomicFile, Formulas, LabelledRows, ParquetPredictions, RowNames};
 use mnar_report::{bound_text, estimate_text};
@@ -38,8 +40,6 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
         || args.table.audit.is_some()
         || args.imputed.is_some();
     let loading = match (args.stream, in_memory_only) {
-        // With columns, the estimate keeps the rows with these.
-        (true, _) if !matches!(args.table.given, Given::Columns(_)) => Loading::StreamKeeping,
         (true, _) => Loading::Stream,
         (false, true) => Loading::Load,
         (false, false) => Loading::Auto,
@@ -176,23 +176,9 @@ fn streamed(
 ) -> Result<(EstimateSettings, Findings)> {
     say(table.notes(), terminal);
     let settings = args.settings(table.names())?;
-    let about = About {
-        classes: table.names().to_vec(),
-        n: table.rows(),
-        n_labelled: table.n_labelled(),
-        labelled_per_class: table.counts().to_vec(),
-    };
-    let given = match &settings.given {
-        Given::Columns(names) => Some(table.given(names)?),
-        Given::Auto | Given::None => None,
-    };
-    let found = match &given {
-        Some(given) => {
-            let columns = StreamedColumns { columns: given.columns(), encoder: given.encoder() };
-            settings.run_streamed_given(table, given, columns, about)?
-        }
-        None => settings.run_streamed(table, about)?,
-    };
+    let keys = (settings.interval == IntervalMethod::Bootstrap).then(|| Buckets::of_bootstrap(settings.seed));
+    let rows = Streamed::new(table, &settings, keys)?;
+    let found = rows.by_groups(rows.estimate(&settings)?)?;
     if let Some(path) = &args.weights {
         let (id, formulas) = (args.table.id.as_deref(), formulas(args.keep_formulas));
         let mut file = WeightsFile::create(path, id, table.names(), &found, None, formulas)?;
@@ -201,8 +187,8 @@ fn streamed(
             let phi = found.mechanism.as_ref().map(|mechanism| mechanism.of_terms(rows.given, rows.labels.len()));
             file.add(rows.labels, rows.names, phi.as_deref())
         };
-        match &given {
-            Some(given) => given.walk_labels(add)?,
+        match &rows.beside {
+            Some(rows) => rows.walk_labels(add)?,
             None => table.walk_labels(add)?,
         }
         file.commit()?;

@@ -1,16 +1,18 @@
 //! `mnar evaluate`: how good a model really is.
 
 use crate::args::{EvaluateArgs, Format};
-use crate::input::{Input, Loading};
+use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
+use crate::streamed::{Streamed, of_files};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
 use anyhow::{Context as _, Result, bail};
 use mnar::analysis::{EstimateSettings, Findings, Given, Method};
-use mnar::evaluate::{EvaluateSettings, Evaluation, KnownMechanism, Model, Scores};
+use mnar::evaluate::{EvaluateSettings, Evaluation, KnownMechanism, Model, Scores, StreamedModel};
+use mnar::keys::Buckets;
 use mnar::mechanism::Mechanism;
-use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors};
+use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Rows as _};
 use mnar_data::{AtomicFile, DataError, PredictionColumns, ReadOptions};
 use mnar_report::{Report, evaluate_text};
 use mnar_run::{PerClass, evaluation_page, mechanism_by_columns};
@@ -31,7 +33,7 @@ pub(crate) fn run(mut args: EvaluateArgs, typed: &Typed) -> Result<Outcome> {
     args.table.hold()?;
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.table.quiet, stop.flag());
-    let found = evaluate(&mut args, &terminal);
+    let found = if args.stream { streamed(&args, &terminal) } else { evaluate(&mut args, &terminal) };
     terminal.clear();
     let (settings, found) = match found {
         Err(error) if matches!(error.downcast_ref(), Some(mnar::Error::Cancelled)) => {
@@ -77,6 +79,24 @@ fn evaluate(args: &mut EvaluateArgs, terminal: &Terminal) -> Result<(EvaluateSet
         models.push(Model { name: name.clone(), scores: Scores::Decisions(decisions) });
     }
     let found = settings.run(&evidence, &models, terminal)?;
+    Ok((settings, found))
+}
+
+/// The metrics of rows that stay in their files.
+fn streamed(args: &EvaluateArgs, terminal: &Terminal) -> Result<(EvaluateSettings, Evaluation)> {
+    let Input::Stream(table) = Input::read(&args.table, args.by.as_ref(), Loading::Stream)? else {
+        bail!("a table that was asked to be streamed was loaded");
+    };
+    say(table.notes(), terminal);
+    let settings = args.settings(table.names(), None)?;
+    let buckets = Buckets::of_jackknife(args.table.seed);
+    let rows = Streamed::new(&table, &settings.estimate, Some(buckets))?;
+    let found = rows.estimate(&settings.mechanism(table.kind())?)?;
+    let Some(beside) = &rows.beside else { bail!("the rows have no buckets") };
+    let groups = beside.groups().map(|groups| (groups, beside.encoder().n_terms()));
+    let place = beside.encoder().n_terms() + usize::from(groups.is_some());
+    let model = StreamedModel { name: &args.table.proba, groups, buckets: (place, buckets.count as usize) };
+    let found = settings.run_streamed(found, beside, model).map_err(of_files)?;
     Ok((settings, found))
 }
 

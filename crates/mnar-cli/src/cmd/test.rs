@@ -4,11 +4,11 @@ use crate::args::{Format, TestArgs};
 use crate::input::{Input, Loading, say};
 use crate::interrupt::Stop;
 use crate::output::{self, Versioned};
+use crate::streamed::{about, of_files};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::Rows as _;
-use mnar::analysis::{About, TestFindings, TestMethod, TestSettings};
+use mnar::analysis::{TestFindings, TestMethod, TestSettings};
 use mnar_data::ParquetPredictions;
 use mnar_report::test_text;
 use mnar_run::TableClassifier;
@@ -55,13 +55,7 @@ pub(crate) fn run(mut args: TestArgs, typed: &Typed) -> Result<Outcome> {
 fn streamed(args: &TestArgs, typed: &Typed, settings: &TestSettings, table: &ParquetPredictions) -> Result<Outcome> {
     let terminal = Terminal::new(args.table.quiet, Stop::on_signals()?.flag());
     say(table.notes(), &terminal);
-    let about = About {
-        classes: table.names().to_vec(),
-        n: table.rows(),
-        n_labelled: table.n_labelled(),
-        labelled_per_class: table.counts().to_vec(),
-    };
-    let found = settings.run_streamed(table, about, None)?;
+    let found = settings.run_streamed(table, about(table), None).map_err(of_files)?;
     terminal.clear();
     print(args, typed, settings, &found)
 }

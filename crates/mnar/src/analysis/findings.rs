@@ -404,7 +404,18 @@ impl EstimateSettings {
         if matches!(self.given, Given::Columns(_)) {
             return Err(Error::Settings("the streamed rows come without the columns that labelling depends on"));
         }
-        let rows = &Few::of(rows, 0, about.n, about.n_labelled)?;
+        let few = &Few::of(rows, 0, &about)?;
+        let (estimate, parts) = self.streamed_parts(&recipe, few, about)?;
+        self.assemble(&recipe, estimate, parts)
+    }
+
+    /// The estimate by class, with intervals from the observed information.
+    pub(super) fn streamed_parts<R: Rows>(
+        &self,
+        recipe: &Recipe,
+        rows: &Few<'_, R>,
+        about: About,
+    ) -> Result<(PhiEstimate, Parts), Error> {
         let matrices = fits_matrices(rows.n_classes());
         let bcts = match recipe.calibration() {
             Some(calibration) => {
@@ -414,8 +425,8 @@ impl EstimateSettings {
             None => None,
         };
         let (estimate, identifiability) = match &bcts {
-            Some(bcts) => estimated(&recipe, &Calibrated { rows, bcts }, matrices)?,
-            None => estimated(&recipe, rows, matrices)?,
+            Some(bcts) => estimated(recipe, &Calibrated { rows, bcts }, matrices)?,
+            None => estimated(recipe, rows, matrices)?,
         };
         let warning = "the table was streamed: the checks of held-out predictions and of self-masking were not run";
         let parts = Parts {
@@ -427,7 +438,7 @@ impl EstimateSettings {
             renormalised: rows.renormalised(),
             warnings: vec![warning.to_owned()],
         };
-        self.assemble(&recipe, estimate, parts)
+        Ok((estimate, parts))
     }
 
     pub(super) fn assemble(&self, recipe: &Recipe, estimate: PhiEstimate, parts: Parts) -> Result<Findings, Error> {

@@ -112,9 +112,9 @@ impl IntervalAbout {
 const AFFORDABLE: usize = 400_000_000;
 
 /// Fewer replicates know too little about the spread. Eight widen an interval by a fifth (Student's t).
-const FEWEST_REPLICATES: usize = 8;
+pub(super) const FEWEST_REPLICATES: usize = 8;
 /// As many replicates as are worth having.
-const REPLICATES: usize = 200;
+pub(super) const REPLICATES: usize = 200;
 /// Seconds of work, on each of two cores, that a bootstrap is planned for.
 const PLANNED_SECONDS: f64 = 40.0;
 const CORES: f64 = 2.0;
@@ -238,13 +238,22 @@ impl Intervals {
 
     fn bootstrap(evidence: &Evidence<'_>, estimate: &PhiEstimate, draws: Draws<Draw>) -> Self {
         let failed = draws.failed;
-        let count = draws.values.len() + failed;
         let (phi, prevalence) = draws.values.into_iter().map(|draw| (draw.phi, draw.prevalence)).unzip();
-        let replicates = Replicates { phi, prevalence, failed };
         let kind = match evidence.features {
             Some(_) => IntervalKind::BootstrapWithRefit,
             None => IntervalKind::Bootstrap,
         };
+        Self::of_kind(kind, estimate, Replicates { phi, prevalence, failed })
+    }
+
+    /// From replicates that take the classifier as evidence.
+    pub(super) fn of_replicates(estimate: &PhiEstimate, replicates: Replicates) -> Self {
+        Self::of_kind(IntervalKind::Bootstrap, estimate, replicates)
+    }
+
+    fn of_kind(kind: IntervalKind, estimate: &PhiEstimate, replicates: Replicates) -> Self {
+        let failed = replicates.failed;
+        let count = replicates.phi.len() + failed;
         Self {
             about: IntervalAbout { replicates: count, failed_replicates: failed, ..IntervalAbout::new(kind) },
             phi_se: Some(replicates.phi_standard_errors()),

@@ -40,6 +40,7 @@ mod reestimate;
 mod replicate_weights;
 mod search;
 mod streamed;
+mod streamed_bootstrap;
 mod tilt;
 mod verdict;
 

@@ -27,13 +27,28 @@ pub struct StreamedColumns<'a> {
 }
 
 impl EstimateSettings {
-    /// Refuses settings that need the rows in memory.
+    /// Refuses settings that need the rows in memory, or keys of the rows.
     pub(super) fn check_streamed(&self, kind: PosteriorKind) -> Result<Recipe, Error> {
         use super::IntervalMethod::{Auto, Information};
-        let recipe = Recipe::new(self, kind)?;
-        if !matches!(self.interval, Auto | Information) {
+        if !matches!(self.interval, Auto | Information | super::IntervalMethod::Profile) {
             return Err(Error::Settings(
-                "streamed rows have intervals from the observed information only; ask for those, or load the table",
+                "the bootstrap of streamed rows needs a key of every row and a mechanism by class alone; ask for intervals from the observed information, or load the table",
+            ));
+        }
+        self.recipe_of_stream(kind)
+    }
+
+    /// Refuses settings that need the rows in memory.
+    pub(super) fn recipe_of_stream(&self, kind: PosteriorKind) -> Result<Recipe, Error> {
+        let recipe = Recipe::new(self, kind)?;
+        if self.interval == super::IntervalMethod::Profile {
+            return Err(Error::Settings(
+                "streamed rows have intervals from the observed information or a bootstrap; ask for those, or load the table",
+            ));
+        }
+        if matches!(self.given, super::Given::Columns(_)) && self.interval == super::IntervalMethod::Bootstrap {
+            return Err(Error::Settings(
+                "the bootstrap of streamed rows needs a key of every row and a mechanism by class alone; ask for intervals from the observed information, or load the table",
             ));
         }
         if !self.sensitivity.is_empty() {
@@ -59,7 +74,7 @@ impl EstimateSettings {
         }
         columns.columns.iter().try_for_each(ColumnSummary::check)?;
         let terms = columns.encoder.n_terms();
-        let given = &Few::of(given, terms, about.n, about.n_labelled)?;
+        let given = &Few::of(given, terms, &about)?;
         let bcts = match recipe.calibration() {
             Some(calibration) => {
                 Tally::of(given)?;

@@ -168,7 +168,7 @@ impl LabelShift {
         self.check_prior()?;
         let (source, terms) = self.problem(counted, counted.labelled_shares());
         let near = few_passes::start(&sample, &terms, vec![1.0; k], &self.solver)?;
-        let moments = SecondMoments::zero(k, vec![1.0; k], false);
+        let moments = SecondMoments::of_labels(k);
         let (tally, (sums, moments)) = rows.scan(&(Tally::zero(k), (LogMixture::at(&near, true), moments)))?;
         let all = Walk { rows, every: 1, n_unlabelled: tally.n_unlabelled };
         let solution = few_passes::finish(&sample, &all, &terms, (near, sums), &self.solver)?;

@@ -2,17 +2,10 @@
 //! the parts of a pass are merged.
 
 use super::Keep;
+use crate::keys::mixed;
 use crate::labels::Class;
 use crate::rows::{Block, Sums};
 use crate::travel::{Bytes, bytes, travels};
-
-/// The finaliser of SplitMix64: every bit of the result depends on all bits.
-fn mixed(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 /// Labelled or unlabelled rows: all of them, or those with the lowest keys.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +13,8 @@ pub(super) struct Part {
     /// More rows than this are cut down to the sample.
     limit: usize,
     sample: usize,
+    /// How many rows are expected to be kept; 0 where that is not known.
+    expected: usize,
     /// Rows with higher keys are left out; the highest number as long as none is.
     threshold: u64,
     keys: Vec<u64>,
@@ -28,16 +23,17 @@ pub(super) struct Part {
     columns: Vec<Vec<f64>>,
 }
 
-bytes!(Part { limit, sample, threshold, keys, labels, columns });
+bytes!(Part { limit, sample, expected, threshold, keys, labels, columns });
 
 impl Part {
     fn new(width: usize, limit: usize, sample: usize) -> Self {
         let columns = vec![Vec::new(); width];
-        Self { limit, sample, threshold: u64::MAX, keys: Vec::new(), labels: Vec::new(), columns }
+        Self { limit, sample, expected: 0, threshold: u64::MAX, keys: Vec::new(), labels: Vec::new(), columns }
     }
 
     /// Leaves rows out from the start where this many are expected, which are more than are kept.
     fn expect(&mut self, rows: usize) {
+        self.expected = rows.min(self.limit);
         if rows > self.limit {
             // A fifth more than the sample: were they too few, the sample would be smaller than need be.
             let share = 1.2 * self.sample as f64 / rows as f64;
@@ -57,13 +53,21 @@ impl Part {
         self.threshold == u64::MAX
     }
 
+    /// The highest of the `rows` lowest keys; the present threshold where there are no more.
+    fn lowest(&self, rows: usize) -> u64 {
+        if rows == 0 || self.keys.len() <= rows {
+            return self.threshold;
+        }
+        let mut sorted = self.keys.clone();
+        *sorted.select_nth_unstable(rows - 1).1
+    }
+
     /// Keeps the `rows` rows with the lowest keys.
     fn cut(&mut self, rows: usize) {
+        self.threshold = self.lowest(rows);
         if rows == 0 || self.keys.len() <= rows {
             return;
         }
-        let mut sorted = self.keys.clone();
-        self.threshold = *sorted.select_nth_unstable(rows - 1).1;
         let stays: Vec<bool> = self.keys.iter().map(|key| *key <= self.threshold).collect();
         fn retain<T>(values: &mut Vec<T>, stays: &[bool]) {
             let mut stays = stays.iter();
@@ -74,7 +78,19 @@ impl Part {
         self.columns.iter_mut().for_each(|column| retain(column, &stays));
     }
 
+    /// Makes room for all rows at once when these are more than a few of them: doubling takes up to twice the memory.
+    fn make_room(&mut self, more: usize) {
+        let rows = self.keys.len() + more;
+        if rows > self.keys.capacity() && rows > self.expected / 16 && rows < self.expected {
+            let room = self.expected - self.keys.len();
+            self.keys.reserve_exact(room);
+            self.labels.reserve_exact(room);
+            self.columns.iter_mut().for_each(|column| column.reserve_exact(room));
+        }
+    }
+
     fn merge(&mut self, other: Self) {
+        self.make_room(other.keys.len());
         self.threshold = self.threshold.min(other.threshold);
         self.keys.extend(other.keys);
         self.labels.extend(other.labels);
@@ -86,9 +102,18 @@ impl Part {
 
     /// The sample, where all rows were kept and these are more.
     pub(super) fn sampled(&self) -> Self {
-        let mut sample = self.clone();
-        sample.cut(self.sample);
-        sample
+        let threshold = self.lowest(self.sample);
+        let rows: Vec<usize> = (0..self.keys.len()).filter(|&i| self.keys[i] <= threshold).collect();
+        fn take<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
+            rows.iter().map(|&i| values[i]).collect()
+        }
+        Self {
+            threshold,
+            keys: take(&self.keys, &rows),
+            labels: take(&self.labels, &rows),
+            columns: self.columns.iter().map(|column| take(column, &rows)).collect(),
+            ..*self
+        }
     }
 
     /// Hands over the rows, each with this weight.

@@ -31,11 +31,13 @@
 
 mod bytes;
 mod census;
+mod drawn;
 mod partitions;
 mod parts;
 
 pub(crate) use bytes::{Bytes, bytes};
 pub use census::Census;
+pub(crate) use drawn::Drawn;
 pub use partitions::Partitions;
 pub(crate) use parts::{Bucketed, Several};
 
@@ -51,7 +53,7 @@ use crate::sums::{MostProbable, SecondMoments, Tally};
 use crate::test::FoldScores;
 
 /// The first bytes of sums, the last of them the version of their form. It goes up whenever the fields of any sums change.
-const HEADER: &[u8] = b"mnar\x02";
+const HEADER: &[u8] = b"mnar\x03";
 
 /// The sums of one pass, of a kind that other processes can add to.
 #[derive(Clone)]
@@ -136,6 +138,7 @@ kinds! {
     b'E' Metrics(MetricSums),
     b'B' Buckets(Bucketed<Walk>),
     b'V' Several(Several<Walk>),
+    b'N' Drawn(Drawn<Walk>),
     b'K' Calibrated(Box<Through<Walk>>),
     b'D' ColumnCalibration(ColumnSums),
     b'L' CalibratedByColumns(Box<ThroughColumns<Walk>>),

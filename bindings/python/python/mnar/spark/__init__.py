@@ -39,7 +39,8 @@ class LabelMechanism(WalkedMechanism):
     """Estimates phi_k = P(labelled | class k) and the true class shares of a Spark DataFrame.
 
     Settings and results are those of `mnar.LabelMechanism`, with the restrictions of rows that are streamed: intervals come from
-    the observed information, and the checks that compare rows (held-out predictions, self-masking, sensitivity) are not run.
+    the observed information, or with ``interval="bootstrap"`` from a bootstrap (for mechanisms by class alone), and the checks that
+    compare rows (held-out predictions, self-masking, sensitivity) are not run.
     ``passes_`` says how often the rows were passed over.
     """
 
