@@ -377,14 +377,13 @@ impl Run<'_> {
     ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
         let cross_fitted = &findings.phi;
-        let estimate = guess.map_or(cross_fitted, Guess::phi);
         let row_phi = findings.row_phi.as_deref().filter(|_| name.takes_cross_fitted());
         let first = match name.needs_likelihood_first() {
             true => Some(self.train(Stage::Likelihood, Method::Likelihood, None, None, progress)?),
             false => None,
         };
         let known = Known {
-            estimate: first.as_ref().map_or(estimate, |first| first.mechanism.phi()),
+            estimate: first.as_ref().map_or(cross_fitted, |first| first.mechanism.phi()),
             phi: self.plan.phi.as_ref(),
             shares: self.plan.shares.as_ref(),
             labels: self.labels,

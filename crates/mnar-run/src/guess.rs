@@ -2,23 +2,12 @@
 
 use crate::error::RunError;
 use mnar::analysis::Findings;
-use mnar::calibrate::{Calibration, Shrinkage};
 use mnar::crossfit::CrossFitted;
-use mnar::estimate::{Estimator as _, LabelShift, SharePrior};
-use mnar::{Labels, Phi, PosteriorKind, Posteriors, Sample};
+use mnar::{Labels, Phi, PosteriorKind, Posteriors};
 use mnar_train::method::Method;
 use mnar_train::model::Network;
 use mnar_train::{Examples, Propensity, logits};
 use ndarray::{Array2, ArrayView1};
-
-/// How strongly the biases of the calibration are shrunk. The findings learn this from the data; on masks of dermaMNIST with 70 labels
-/// per class that left no biases at all, and an eighth of the rows, the melanomas, without a share.
-const CALIBRATION: Calibration =
-    Calibration { shrinkage: Shrinkage::Fixed { bias: 1.0, temperature: 1.0 }, full_matrix_classes: 256 };
-
-/// How many rows per class the labelled shares count for, as a prior of the unlabelled ones. Without any, a class that few unlabelled
-/// rows resemble has no share at all, and a phi of 1.
-const PRIOR_ROWS_PER_CLASS: f64 = 3.0;
 
 /// A phi above this is not believed when missing labels are guessed: a phi of 1 is only an estimate, but taken literally it would
 /// mean that no unlabelled row is of that class.
@@ -33,43 +22,25 @@ const TEMPERATURES: [f64; 12] = [1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 1.9, 2.2, 2.5, 3
 const RIGHT: f64 = 0.95;
 const THRESHOLDS: (f64, f64) = (0.5, 0.95);
 
-/// p(y | x, labelled) of every row by cross-fitted networks that have not seen its label, and the phi that follows from it.
-///
-/// The findings maximise a likelihood and have intervals. Here both the calibration and the class shares are shrunk: training needs
-/// a phi that is never far off, rather than one that is right on average.
-pub struct Guess {
-    calibrated: Posteriors,
-    phi: Phi,
-}
+/// p(y | x, labelled) of every row by cross-fitted networks that have not seen its label.
+pub struct Guess(Posteriors);
 
 impl Guess {
     /// No network has seen the label of an unlabelled row, so all of them together score it, by the mean of their logits. A
-    /// labelled row keeps the score of the one network that has not seen its label. phi comes from the one network that has not
-    /// seen the fold of a row, for labelled and unlabelled rows alike.
+    /// labelled row keeps the score of the one network that has not seen its label.
     pub fn new(fitted: &CrossFitted<Examples>, examples: &Examples, labels: &Labels) -> Result<Self, RunError> {
-        let out_of_fold = &fitted.posteriors;
-        let calibration = CALIBRATION.fit(&Sample::new(out_of_fold, labels)?)?;
-        let calibrated = calibration.apply(out_of_fold)?;
-        let prior = SharePrior::Labelled { weight: PRIOR_ROWS_PER_CLASS * labels.n_classes() as f64 };
-        let shift = LabelShift { prior, ..Default::default() };
-        let phi = shift.estimate(&Sample::new(&calibrated, labels)?)?.phi;
         let unlabelled: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
         let mut sum = Array2::zeros((unlabelled.len(), labels.n_classes()));
         for network in &fitted.models {
             sum += &network.logits(examples, &unlabelled)?;
         }
         let mean = sum / fitted.models.len() as f64;
-        let together = calibration.apply(&Posteriors::from_logits(mean.view(), PosteriorKind::Labelled)?)?;
-        let mut all = calibrated.view().to_owned();
+        let together = Posteriors::from_logits(mean.view(), PosteriorKind::Labelled)?;
+        let mut all = fitted.posteriors.view().to_owned();
         for (&row, p) in unlabelled.iter().zip(together.view().rows()) {
             all.row_mut(row).assign(&p);
         }
-        Ok(Self { calibrated: Posteriors::new(all, PosteriorKind::Labelled)?, phi })
-    }
-
-    /// The phi to train with, by class.
-    pub fn phi(&self) -> &Phi {
-        &self.phi
+        Ok(Self(Posteriors::new(all, PosteriorKind::Labelled)?))
     }
 
     /// The confidence from which on a network that these targets guide goes its own way. `targets` has one line per row.
@@ -126,8 +97,12 @@ impl Guess {
     /// together, which do not.
     pub fn targets(&self, findings: &Findings, method: &Method) -> Result<Vec<f32>, RunError> {
         let row_phi = findings.row_phi.as_deref();
-        let calibrated = findings.calibrated.as_ref().filter(|_| row_phi.is_some()).unwrap_or(&self.calibrated);
-        let propensity = Propensity::new(&self.phi, row_phi);
+        let together = match &findings.calibration {
+            Some(calibration) => calibration.apply(&self.0)?,
+            None => self.0.clone(),
+        };
+        let calibrated = findings.calibrated.as_deref().filter(|_| row_phi.is_some()).unwrap_or(&together);
+        let propensity = Propensity::new(&findings.phi, row_phi);
         let mut targets = Vec::with_capacity(calibrated.len() * calibrated.n_classes());
         for row in 0..calibrated.len() {
             let believed = Phi::new(propensity.of(row).iter().map(|phi| phi.min(LARGEST_PHI)).collect())?;
