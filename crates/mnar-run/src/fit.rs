@@ -115,9 +115,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         return data.fit(request, folder, progress, start);
     }
     let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
-    let mut plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
+    let plan = FitPlan::of(&request.options, encoding.shape(), &inputs, &labels)?;
     check_labels(&labels, &plan)?;
-    plan.look_at(&inputs, &labels);
     rare.iter().for_each(|rare| progress.warn(&rare.to_string()));
     check_row_names(row_names.as_ref(), labels.names())?;
     let covariates = plan.covariates(&inputs, beside.as_ref(), &labels)?;

@@ -63,7 +63,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resize: Option<String>,
 
-    /// How the selection of labels is corrected [default: adjusted, or label-shift with options about weights]
+    /// How the selection of labels is corrected [default: adjusted; label-shift with options about weights, and for images that no network guides]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodName>,
@@ -115,7 +115,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<PerClass>,
 
-    /// Passes over the labelled rows [default: enough for 3000 steps, or for 20 passes over the unlabelled rows if guided]
+    /// Passes over the labelled rows [default: enough for 3000 steps, or for 16 passes over the unlabelled rows if guided]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
@@ -130,7 +130,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_unlabelled: Option<usize>,
 
-    /// Learning rate at the start [default: 0.001, for sgd 0.03, for a guided mnist-cnn 0.002]
+    /// Learning rate at the start [default: 0.001, for sgd 0.03, for a guided mnist-cnn 0.003]
     #[arg(long, value_name = "RATE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
@@ -269,7 +269,7 @@ pub enum OptimiserName {
 pub enum AugmentName {
     /// The images as they are
     None,
-    /// By the shape of the images, and by the mirrors and turns that leave them as they are on average
+    /// By the shape of the images and, if guided, by the mirrors and turns that leave them as they are on average
     Auto,
     /// Orientation-free: medical images without a preferred up or left
     Medical,

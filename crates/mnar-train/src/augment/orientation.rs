@@ -51,6 +51,11 @@ impl Orientation {
         Self { horizontal, vertical, turns }
     }
 
+    /// Whether the images have no preferred orientation at all.
+    pub fn is_none(self) -> bool {
+        self.horizontal && self.vertical && self.turns
+    }
+
     /// Sets the mirrors and turns of a view.
     pub(super) fn apply(self, view: &mut Weak) {
         (view.flip_horizontal, view.flip_vertical) = (self.horizontal, self.vertical);
@@ -117,6 +122,7 @@ mod tests {
         let found = |bright: fn(usize, usize, usize) -> bool| Orientation::of(&images(200, bright), &labels(200));
         let all = Orientation { horizontal: true, vertical: true, turns: true };
         assert_eq!(found(|_, y, x| (2..4).contains(&y) && (2..4).contains(&x)), all);
+        assert!(all.is_none() && !found(|_, y, _| y < 2).is_none());
         assert_eq!(found(|_, y, _| y < 2), Orientation { horizontal: true, vertical: false, turns: false });
         assert_eq!(found(|_, y, _| (2..4).contains(&y)), Orientation { turns: false, ..all });
         // Together the classes are symmetric, but a mirror exchanges them.
