@@ -6,6 +6,7 @@ use crate::classifiers::{EncodedTable, TableModels};
 use crate::error::RunError;
 use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};
+use crate::guess::Guess;
 use crate::image_columns::{self, columns_beside};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
@@ -25,6 +26,7 @@ use mnar::progress::{Progress, Stage};
 use mnar::{Covariates, Labels, Phi, PosteriorKind, Posteriors, RareClass};
 use mnar_data::{Dataset, Formulas, Inputs, Note, RowNames, Source, read_dataset, read_marks};
 use mnar_report::{Ended, HeldOut, Model, OutOfFold, Report, Training};
+use mnar_train::consistency::ConsistencyName;
 use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
 use mnar_train::model::Network;
@@ -113,7 +115,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         return data.fit(request, folder, progress, start);
     }
     let (labels, rare) = labels.without_rare(FoldPlan::FEWEST_LABELS)?;
-    let plan = FitPlan::new(&request.options, encoding.shape(), &labels)?;
+    let plan = FitPlan::of(&request.options, encoding.shape(), &inputs, &labels)?;
     check_labels(&labels, &plan)?;
     rare.iter().for_each(|rare| progress.warn(&rare.to_string()));
     check_row_names(row_names.as_ref(), labels.names())?;
@@ -134,10 +136,10 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         device,
         formulas: request.formulas,
     };
-    let Analysed { findings, test, others, sets, evaluation } = run.analyse(&recorder)?;
-    let debiased = run.debiased(&findings, others, &recorder)?;
+    let Analysed { findings, test, others, guess, sets, evaluation } = run.analyse(&recorder)?;
+    let debiased = run.debiased(&findings, others, guess.as_ref(), &recorder)?;
     let baseline = match plan.baseline {
-        true => Some(run.train(Stage::Baseline, Method::Classical, None, &recorder)?),
+        true => Some(run.train(Stage::Baseline, Method::Classical, None, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
@@ -212,6 +214,8 @@ struct Analysed {
     test: Option<TestDecision>,
     /// Other models that may count beside the network.
     others: Option<Candidates>,
+    /// What cross-fitted networks say about missing labels, where training is guided by it.
+    guess: Option<Guess>,
     /// What prediction sets are made from.
     sets: Option<SavedSets>,
     /// How good the cross-fitted classifier is.
@@ -241,7 +245,7 @@ impl Run<'_> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
             let findings = Findings::nothing_missing(labels, seed);
-            return Ok(Analysed { findings, test: None, others: None, sets: None, evaluation: None });
+            return Ok(Analysed { findings, test: None, others: None, guess: None, sets: None, evaluation: None });
         }
         let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
         let covariates = self.covariates;
@@ -250,7 +254,7 @@ impl Run<'_> {
             Encoding::Images { .. } => Vec::new(),
         };
         let (x, regression, models, posteriors);
-        let mut others = None;
+        let (mut others, mut guess) = (None, None);
         let table = match (self.plan.cross_fit_with.of_table(), self.encoding, self.examples) {
             (Some(which), Encoding::Table(encoder), Examples::Table(x)) => Some((which, encoder, x)),
             _ => None,
@@ -274,7 +278,11 @@ impl Run<'_> {
                     checkpoint: Some(&checkpoint),
                 };
                 let cross_fit = CrossFit { classifier: &classifier, x: self.examples, seed: self.plan.fold_train.seed };
-                posteriors = self.given_columns(cross_fit.run(labels, &folds, None, progress)?.posteriors, &folds)?;
+                let fitted = cross_fit.run(labels, &folds, None, progress)?;
+                if self.plan.consistency == ConsistencyName::Guided {
+                    guess = Some(Guess::new(&fitted, self.examples, labels)?);
+                }
+                posteriors = self.given_columns(fitted.posteriors, &folds)?;
                 Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
             }
             (_, None) => {
@@ -295,7 +303,7 @@ impl Run<'_> {
         let classifier = evidence.features.map_or(self.plan.architecture.name(), |features| features.classifier.name());
         let (settings, asked) = (self.plan.estimate(), self.plan.replicates);
         let evaluation = out_of_fold(&evidence, &findings, settings, asked, classifier, progress)?;
-        Ok(Analysed { findings, test: Some(test), others, sets, evaluation })
+        Ok(Analysed { findings, test: Some(test), others, guess, sets, evaluation })
     }
 
     /// The columns that were asked for beside images. The columns of a table are among its features already.
@@ -322,18 +330,26 @@ impl Run<'_> {
         }
     }
 
-    /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given.
+    /// Trains a network from the start, or from its checkpoint; with the phi of every row where it is given, and guided by the
+    /// targets where there are some.
     fn train(
         &self,
         stage: Stage,
         method: Method,
         row_phi: Option<&[Phi]>,
+        targets: Option<&[f32]>,
         progress: &dyn Progress,
     ) -> Result<Trained<Network>, RunError> {
-        let settings = &self.plan.train;
+        let guided = self.plan.consistency == ConsistencyName::Guided;
+        let mut settings = self.plan.train.clone();
+        if let (true, Some(targets), None) = (guided, targets, self.plan.options.threshold) {
+            settings.threshold.tau = Guess::threshold(targets, self.labels);
+        }
+        let settings = &settings;
         let shape = self.examples.shape();
         let network = self.plan.architecture.build(shape, self.labels.n_classes(), settings.seed, &self.device)?;
-        let consistency = self.plan.consistency.build();
+        let consistency =
+            if guided && targets.is_none() { ConsistencyName::PseudoLabels } else { self.plan.consistency }.build();
         let job = Job {
             stage,
             examples: self.examples,
@@ -343,7 +359,7 @@ impl Run<'_> {
             consistency: consistency.as_ref(),
             settings,
             weights: None,
-            targets: None,
+            targets,
             validation: None,
             checkpoint: Some(self.folder.checkpoint(stage.name())),
         };
@@ -355,13 +371,14 @@ impl Run<'_> {
         &self,
         findings: &Findings,
         others: Option<Candidates>,
+        guess: Option<&Guess>,
         progress: &dyn Progress,
     ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
         let cross_fitted = &findings.phi;
         let row_phi = findings.row_phi.as_deref().filter(|_| name.takes_cross_fitted());
         let first = match name.needs_likelihood_first() {
-            true => Some(self.train(Stage::Likelihood, Method::Likelihood, None, progress)?),
+            true => Some(self.train(Stage::Likelihood, Method::Likelihood, None, None, progress)?),
             false => None,
         };
         let known = Known {
@@ -370,8 +387,15 @@ impl Run<'_> {
             shares: self.plan.shares.as_ref(),
             labels: self.labels,
         };
-        let trained = self.train(Stage::Debiased, Method::new(name, &known)?, row_phi, progress)?;
+        let method = Method::new(name, &known)?;
+        let targets = guess.map(|guess| guess.targets(findings, &method)).transpose()?;
+        let adjusts = method.adjusts_logits();
+        let mut trained = self.train(Stage::Debiased, method, row_phi, targets.as_deref(), progress)?;
         let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
+        if let (Some(targets), true, true) = (&targets, adjusts, trained.held_out.is_empty()) {
+            let phi = Propensity::new(&phi, row_phi);
+            trained.temperature = Guess::temperature(&trained.network, self.examples, self.labels, targets, &phi);
+        }
         let mut held_out = self.scores(&trained);
         let mut beside = None;
         // The others count as far as they help on rows that neither they nor the network have seen.
@@ -456,7 +480,10 @@ impl Run<'_> {
                 baseline.as_ref().map(|baseline| self.model(baseline, &self.scores(baseline), &cross_fitted)),
             )
             .with_beside(beside.iter().flat_map(Beside::weights));
-        findings.warnings.extend(held_out_warning(trained.held_out.len()));
+        // The cross-fitted networks were judged by labels that they had not seen, and the model rests on them.
+        if self.plan.consistency != ConsistencyName::Guided {
+            findings.warnings.extend(held_out_warning(trained.held_out.len()));
+        }
         findings.warnings.extend(self.columns_warning(&findings));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device), start)?;
         // A single classifier without the network is the one that was cross-fitted, if that is what the analysis chose.

@@ -41,6 +41,7 @@ mod error;
 mod fingerprint;
 mod fit;
 mod folder;
+mod guess;
 mod image_columns;
 mod inspect;
 mod lock;
@@ -66,6 +67,7 @@ pub use error::{FolderState, RunError};
 pub use fingerprint::Difference;
 pub use fit::{FitRequest, fit};
 pub use folder::{RunFolder, write_page, write_report};
+pub use guess::Guess;
 pub use inspect::{
     ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
 };

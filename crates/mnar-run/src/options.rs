@@ -63,7 +63,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resize: Option<String>,
 
-    /// How the selection of labels is corrected [default: adjusted for tables, label-shift for images]
+    /// How the selection of labels is corrected [default: adjusted; label-shift with options about weights, and for images that no network guides]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodName>,
@@ -85,7 +85,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<String>,
 
-    /// The loss of unlabelled rows [default: pseudo-labels]
+    /// The loss of unlabelled rows [default: guided for images with --method adjusted, else pseudo-labels]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consistency: Option<ConsistencyName>,
@@ -115,7 +115,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares: Option<PerClass>,
 
-    /// Passes over the labelled rows [default: enough for 3000 steps, at most 300, or 100 for a table]
+    /// Passes over the labelled rows [default: enough for 3000 steps, at most 300, or 100 for a table; if guided, enough for 16 passes over the unlabelled rows]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
@@ -130,7 +130,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_unlabelled: Option<usize>,
 
-    /// Learning rate at the start [default: 0.001, for sgd 0.03]
+    /// Learning rate at the start [default: 0.001, for sgd 0.03, for a guided mnist-cnn 0.003]
     #[arg(long, value_name = "RATE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
@@ -155,7 +155,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
 
-    /// Confidence that a pseudo-label needs [default: 0.95]
+    /// Confidence that a pseudo-label needs [default: 0.95, if guided as sure as the guess must be to be right in 95%]
     #[arg(long, value_name = "TAU")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
@@ -165,7 +165,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold_rule: Option<ThresholdRule>,
 
-    /// Share of the labelled rows held out to choose the epoch [default: 0.1]
+    /// Share of the labelled rows held out to choose the epoch [default: 0.1, if guided 0]
     #[arg(long, value_name = "SHARE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<f64>,
@@ -269,7 +269,7 @@ pub enum OptimiserName {
 pub enum AugmentName {
     /// The images as they are
     None,
-    /// By the shape of the images
+    /// By the shape of the images and, if guided, by the mirrors and turns that leave them as they are on average
     Auto,
     /// Orientation-free: medical images without a preferred up or left
     Medical,

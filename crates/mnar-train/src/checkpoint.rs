@@ -148,6 +148,13 @@ pub(crate) fn fingerprint(job: &Job<'_>) -> String {
     let row_phi = job.row_phi.map_or_else(String::new, |rows| {
         format!(", phi by row {}", sum_of(&mut rows.iter().flat_map(Phi::iter).copied()))
     });
+    let targets = job.targets.map_or_else(String::new, |targets| {
+        format!(", targets {}", sum_of(&mut targets.iter().map(|target| f64::from(*target))))
+    });
     let inputs = examples.checksum();
-    format!("{} rows {inputs}, {:?} labels {of_labels}{weights}{row_phi}, {settings}", labels.len(), labels.counts())
+    format!(
+        "{} rows {inputs}, {:?} labels {of_labels}{weights}{row_phi}{targets}, {settings}",
+        labels.len(),
+        labels.counts()
+    )
 }

@@ -20,6 +20,8 @@ pub enum ConsistencyName {
     Entropy,
     /// Pseudo-labels of a weak view learnt on a strong one.
     Fixmatch,
+    /// Pseudo-labels where the network is sure, and elsewhere the guess of the cross-fitted networks.
+    Guided,
 }
 
 impl ConsistencyName {
@@ -29,6 +31,7 @@ impl ConsistencyName {
             Self::PseudoLabels => Box::new(PseudoLabels),
             Self::Entropy => Box::new(Entropy),
             Self::Fixmatch => Box::new(FixMatch),
+            Self::Guided => Box::new(Guided),
         }
     }
 }
@@ -140,6 +143,30 @@ impl Consistency for Imputation {
     }
 }
 
+/// Pseudo-labels where the network is sure of a class, and elsewhere the probabilities given by another model.
+///
+/// From the first step on, every unlabelled row says something: a network that has learnt little imitates the other model, and
+/// goes its own way row by row, as it becomes sure. The other model must not have seen the label of the row.
+#[derive(Clone, Copy, Debug)]
+pub struct Guided;
+
+impl Consistency for Guided {
+    fn name(&self) -> &str {
+        "guided"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { targets: true, ..Needs::default() }
+    }
+
+    fn loss(&self, views: &Views) -> Result<Tensor<1>, TrainError> {
+        let (class, sure) = sure_of(views.weak.clone().detach(), &views.thresholds);
+        let own = crate::loss::cross_entropy(views.weak.clone(), class);
+        let guess = Imputation.loss(views)?;
+        Ok(own * sure.clone() + guess * (sure.neg() + 1.0))
+    }
+}
+
 /// Pseudo-labels from the weak view, learnt on the strong view.
 #[derive(Clone, Copy, Debug)]
 pub struct FixMatch;
@@ -161,9 +188,14 @@ impl Consistency for FixMatch {
 /// −log p(ŷ|x) of `student`, where ŷ is the top class of `teacher`; 0 where the teacher's confidence is below ŷ's
 /// threshold.
 pub fn imitate(teacher: Tensor<2>, student: Tensor<2>, thresholds: &Tensor<1>) -> Tensor<1> {
-    let (confidence, class) = softmax(teacher.detach(), 1).max_dim_with_indices(1);
+    let (class, sure) = sure_of(teacher, thresholds);
+    crate::loss::cross_entropy(student, class) * sure
+}
+
+/// The top class of every row, and 1 where the confidence in it reaches the threshold of the class, else 0.
+fn sure_of(scores: Tensor<2>, thresholds: &Tensor<1>) -> (Tensor<1, Int>, Tensor<1>) {
+    let (confidence, class) = softmax(scores.detach(), 1).max_dim_with_indices(1);
     let class: Tensor<1, Int> = class.squeeze_dim(1);
     let needed = thresholds.clone().gather(0, class.clone());
-    let sure = confidence.squeeze_dim::<1>(1).greater_equal(needed).float();
-    crate::loss::cross_entropy(student, class) * sure
+    (class, confidence.squeeze_dim::<1>(1).greater_equal(needed).float())
 }

@@ -6,7 +6,7 @@ use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::progress::Stage;
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Progress};
 use mnar_train::augment::Augment;
-use mnar_train::consistency::{Consistency, FixMatch, Imputation, PseudoLabels, Views};
+use mnar_train::consistency::{Consistency, FixMatch, Guided, Imputation, PseudoLabels, Views};
 use mnar_train::loss::Stabiliser;
 use mnar_train::method::Method;
 use mnar_train::model::{Architecture, Network};
@@ -358,6 +358,50 @@ fn settings_and_views_are_checked_before_the_first_step() {
     };
     assert!(matches!(FixMatch.loss(&views), Err(TrainError::NoView { .. })));
     assert!(matches!(Imputation.loss(&views), Err(TrainError::NoView { .. })));
+    assert!(matches!(Guided.loss(&views), Err(TrainError::NoView { .. })));
+}
+
+/// Where the network is sure, its own label counts; elsewhere the guess of the other model.
+#[test]
+fn a_guided_network_goes_its_own_way_once_it_is_sure() {
+    let device = device::cpu();
+    // p = (0.9, 0.1) is sure at 0.7; p = (0.6, 0.4) is not.
+    let weak = [0.9f32.ln(), 0.1f32.ln(), 0.6f32.ln(), 0.4f32.ln()];
+    let tensor = |values: [f32; 4]| {
+        burn::tensor::Tensor::<2>::from_data(burn::tensor::TensorData::new(values.to_vec(), [2, 2]), &device)
+    };
+    let views = Views {
+        weak: tensor(weak),
+        strong: None,
+        teacher: None,
+        targets: Some(tensor([0.0, 1.0, 0.25, 0.75])),
+        thresholds: burn::tensor::Tensor::ones([2], &device).mul_scalar(0.7),
+    };
+    let loss: Vec<f32> = Guided.loss(&views).unwrap().into_data().iter::<f32>().collect();
+    let expected = [-0.9f32.ln(), -0.25 * 0.6f32.ln() - 0.75 * 0.4f32.ln()];
+    assert!(loss.iter().zip(expected).all(|(loss, expected)| (loss - expected).abs() < 1e-6), "{loss:?} {expected:?}");
+}
+
+/// A checkpoint of a run that was guided by something else is not gone on from.
+#[test]
+fn other_targets_are_another_run() {
+    let (examples, labels, truth) = digits();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = TrainSettings { epochs: 1, ..Default::default() };
+    let with = |target: f32| {
+        let network = Architecture::Linear.build(examples.shape(), 10, 0, &device::cpu()).unwrap();
+        let targets = vec![target; labels.len() * 10];
+        let plan = CheckpointPlan { path: folder.path().join("state"), every: std::time::Duration::from_secs(60) };
+        let job = Job {
+            consistency: &Guided,
+            targets: Some(&targets),
+            checkpoint: Some(plan),
+            ..job(&examples, &labels, Method::Adjusted(truth.clone()), &settings)
+        };
+        train(network, &job, &()).map(|trained| bits(&trained))
+    };
+    assert!(with(0.1).unwrap() == with(0.1).unwrap());
+    assert!(with(0.2).is_err());
 }
 
 /// A phi of every row that is the same for all of them trains to the same bits as that phi by class.

@@ -33,6 +33,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 
+    /// The first of the masks; rules and settings are chosen on 100 and above, and reported on 0 and above
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) first_seed: u64,
+
     /// Number of epochs, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub(crate) epochs: Option<usize>,

@@ -15,6 +15,9 @@ pub enum ReproduceError {
     /// An error while training.
     #[error(transparent)]
     Training(#[from] mnar_train::TrainError),
+    /// An error of a whole run.
+    #[error(transparent)]
+    Run(#[from] mnar_run::RunError),
     /// An error while drawing a figure.
     #[error(transparent)]
     Report(#[from] mnar_report::ReportError),
@@ -60,6 +63,7 @@ impl ReproduceError {
         match self {
             Self::Statistics(error) => matches!(error, mnar::Error::Cancelled),
             Self::Training(error) => error.is_cancelled(),
+            Self::Run(error) => error.is_cancelled(),
             _ => false,
         }
     }

@@ -15,6 +15,7 @@ mod page;
 mod run;
 mod summary;
 mod watch;
+mod whole;
 
 pub use data::Labelling;
 pub use error::ReproduceError;

@@ -50,7 +50,8 @@ fn run(args: &Args) -> Result<()> {
         let experiment = Experiment::find(name)?;
         let methods = args.methods.as_ref().map(|names| candidates(names)).transpose()?;
         let device = Some(device(args.device)?);
-        let overrides = Overrides { methods, seeds: args.seeds, epochs: args.epochs, device };
+        let overrides =
+            Overrides { methods, seeds: args.seeds, first_seed: args.first_seed, epochs: args.epochs, device };
         let terminal = Terminal::new(args.quiet, stop_on_ctrl_c()?);
         if args.test {
             return tests(args, &experiment, &overrides, data, &terminal);

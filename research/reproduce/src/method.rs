@@ -3,6 +3,7 @@
 use crate::data::Masked;
 use crate::error::ReproduceError;
 use crate::experiment::{Experiment, Protocol};
+use crate::whole::whole_fit;
 use mnar::analysis::{EstimateSettings, Evidence, IntervalMethod};
 use mnar::classify::Fitted;
 use mnar::crossfit::{CrossFit, CrossFitted, FoldPlan};
@@ -48,6 +49,8 @@ pub enum Candidate {
     OursAdjusted,
     /// The same phi; missing labels are replaced by the cross-fitted p(y | x, r = 0).
     OursImputed,
+    /// The whole of `mnar fit`, with no option but the seed. It chooses settings of its own.
+    Default,
     /// Algorithm 2 with the phi that follows from the true class shares.
     Known,
     /// Algorithm 2 with the true phi.
@@ -56,7 +59,7 @@ pub enum Candidate {
 
 impl Candidate {
     /// All methods.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::CompleteCase,
         Self::Pl,
         Self::DePl,
@@ -69,6 +72,7 @@ impl Candidate {
         Self::OursEnsemble,
         Self::OursAdjusted,
         Self::OursImputed,
+        Self::Default,
         Self::Known,
         Self::Oracle,
     ];
@@ -88,6 +92,7 @@ impl Candidate {
             Self::OursEnsemble => "ours-ensemble",
             Self::OursAdjusted => "ours-adjusted",
             Self::OursImputed => "ours-imputed",
+            Self::Default => "default",
             Self::Known => "known",
             Self::Oracle => "oracle",
         }
@@ -97,6 +102,11 @@ impl Candidate {
     pub(crate) fn sees_labelled_only(self) -> bool {
         use Candidate::{CompleteCase, Ours, OursAdjusted, OursEnsemble, OursImputed};
         matches!(self, CompleteCase | Ours | OursEnsemble | OursAdjusted | OursImputed)
+    }
+
+    /// Whether the method is a whole run of a user, who has no validation rows with the true class shares.
+    pub(crate) fn is_whole_fit(self) -> bool {
+        self == Self::Default
     }
 
     /// The name in tables.
@@ -114,6 +124,7 @@ impl Candidate {
             Self::OursEnsemble => "ours, ensemble",
             Self::OursAdjusted => "ours, adjusted",
             Self::OursImputed => "ours, imputed",
+            Self::Default => "`mnar fit`",
             Self::Known => "p(y) known",
             Self::Oracle => "phi known",
         }
@@ -178,6 +189,7 @@ impl Setting<'_> {
             Candidate::Ours | Candidate::OursEnsemble | Candidate::OursAdjusted | Candidate::OursImputed => {
                 self.learn_ours(candidate)
             }
+            Candidate::Default => whole_fit(self.masked, self.settings.seed, self.device, self.progress),
             Candidate::Known => {
                 let phi = Phi::from_shares(labels.counts(), labels.len(), shares)?;
                 self.run(Method::Given(phi), self.settings)

@@ -69,6 +69,8 @@ pub struct Overrides {
     pub methods: Option<Vec<Candidate>>,
     /// Number of seeds, instead of the experiment's.
     pub seeds: Option<u64>,
+    /// The first seed; others than those that are reported are for choosing rules and settings.
+    pub first_seed: u64,
     /// Number of epochs, instead of the experiment's.
     pub epochs: Option<usize>,
     /// Device to compute on, instead of the CPU.
@@ -107,7 +109,10 @@ pub fn run(
     out: &Path,
     watch: &Watch<'_>,
 ) -> Result<Vec<Outcome>, ReproduceError> {
-    let methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
+    let mut methods = overrides.methods.clone().unwrap_or_else(|| experiment.methods.clone());
+    if overrides.methods.is_none() && protocol == Protocol::Paper {
+        methods.retain(|method| !method.is_whole_fit());
+    }
     let seeds = overrides.seeds.unwrap_or(experiment.seeds);
     let device = overrides.device();
     let folder = out.join(&experiment.name).join(protocol.name());
@@ -116,7 +121,7 @@ pub fn run(
     std::fs::create_dir_all(&folder).map_err(|source| ReproduceError::Io { path: folder.clone(), source })?;
     let mut outcomes = Vec::new();
     let of = seeds as usize * methods.len();
-    for seed in 0..seeds {
+    for seed in overrides.first_seed..overrides.first_seed + seeds {
         let masked = source.mask(experiment, Labelling::Informative, seed)?;
         let (settings, folds) = experiment.settings(seed, overrides.epochs, masked.train.shape());
         let setting = Setting {

@@ -270,6 +270,7 @@ impl EstimateArgs {
             shares,
             phi,
             calibrate: self.calibrate,
+            bias_precision: None,
             prior_weight: self.prior_weight,
             interval: self.interval,
             replicates: self.replicates,

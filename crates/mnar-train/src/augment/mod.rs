@@ -15,11 +15,13 @@ mod cutout;
 mod geometry;
 mod intensity;
 mod operation;
+mod orientation;
 mod preset;
 mod strong;
 mod weak;
 
 pub use operation::Operation;
+pub use orientation::Orientation;
 pub use preset::Augment;
 pub use strong::Strong;
 pub use weak::Weak;

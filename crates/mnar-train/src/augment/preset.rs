@@ -2,9 +2,11 @@
 
 use super::AugmentError;
 use super::operation::Operation;
+use super::orientation::Orientation;
 use super::strong::Strong;
 use super::weak::Weak;
-use mnar_data::ImageShape;
+use mnar::Labels;
+use mnar_data::{ImageShape, Images};
 use serde::{Deserialize, Serialize};
 
 /// For images that FixMatch's full ranges can make illegible: at 1, brightness keeps as little as 0.05 of an image and
@@ -56,6 +58,22 @@ impl Augment {
             _ => (GENTLE_MAGNITUDE, GENTLE_CUTOUT),
         };
         Self { strong: Strong { weak: weak.clone(), operations: 2, pool, magnitude, cutout }, weak }
+    }
+
+    /// Like [`Self::for_shape`], but flat images are mirrored and turned as far as they [show](Orientation) no preferred
+    /// orientation, and shifted by at most 1/14 of the shorter side: on a mask of MNIST S2, networks of folds had a log-loss of
+    /// 0.112 with shifts by up to 2 pixels and of 0.129 with up to 3.
+    pub fn for_images(images: &Images, labels: &Labels) -> Self {
+        let shape = images.shape();
+        let mut augment = Self::for_shape(shape);
+        if shape.depth == 1 {
+            let orientation = Orientation::of(images, labels);
+            for weak in [&mut augment.weak, &mut augment.strong.weak] {
+                orientation.apply(weak);
+                weak.shift = shape.height.min(shape.width) / 14;
+            }
+        }
+        augment
     }
 
     /// For medical images of a small finding without a preferred orientation, as in dermatoscopy, histology, or crops

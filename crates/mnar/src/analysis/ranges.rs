@@ -35,6 +35,9 @@ impl EstimateSettings {
         if let Some(width) = self.width.filter(|width| !(*width > 0.0 && *width <= 1.0)) {
             return Err(out_of_range("the width of an interval", width, "above 0 and at most 1"));
         }
+        if let Some(bias) = self.bias_precision.filter(|bias| !(*bias >= 0.0 && bias.is_finite())) {
+            return Err(out_of_range("the precision of the biases", bias, "a finite number, at least 0"));
+        }
         Ok(())
     }
 
@@ -89,6 +92,8 @@ mod tests {
             EstimateSettings { budget: Some(1e300), ..estimate() },
             EstimateSettings { width: Some(f64::INFINITY), ..estimate() },
             EstimateSettings { width: Some(-0.1), ..estimate() },
+            EstimateSettings { bias_precision: Some(-1.0), ..estimate() },
+            EstimateSettings { bias_precision: Some(f64::NAN), ..estimate() },
         ] {
             assert!(settings.check_ranges().is_err(), "{settings:?}");
         }

@@ -1,7 +1,7 @@
 //! The settings of an estimate, and which estimator they lead to.
 
 use super::groups::{GroupMasses, Groups};
-use crate::calibrate::{Bcts, Calibration, ColumnCalibration};
+use crate::calibrate::{Bcts, Calibration, ColumnCalibration, Shrinkage};
 use crate::error::Error;
 use crate::estimate::{
     ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
@@ -125,6 +125,8 @@ pub struct EstimateSettings {
     pub phi: Option<Phi>,
     /// Calibration.
     pub calibrate: Calibrate,
+    /// Precision of the biases of the calibration. `None` learns it from the data.
+    pub bias_precision: Option<f64>,
     /// How many rows the labelled rows' shares count for as a prior of the unlabelled rows' shares.
     pub prior_weight: f64,
     /// How intervals are made.
@@ -158,6 +160,7 @@ impl Default for EstimateSettings {
             shares: None,
             phi: None,
             calibrate: Calibrate::Auto,
+            bias_precision: None,
             prior_weight: 0.0,
             interval: super::IntervalMethod::Auto,
             replicates: None,
@@ -250,7 +253,12 @@ impl Recipe {
             Calibrate::Bcts => true,
         };
         let prior = if weight == 0.0 { SharePrior::None } else { SharePrior::Labelled { weight } };
-        Ok(Self { estimator, calibration: calibrated.then(Calibration::default), prior, kind })
+        let shrinkage = match settings.bias_precision {
+            Some(bias) => Shrinkage::Fixed { bias, temperature: 1.0 },
+            None => Shrinkage::Learnt,
+        };
+        let calibration = calibrated.then(|| Calibration { shrinkage, ..Default::default() });
+        Ok(Self { estimator, calibration, prior, kind })
     }
 
     /// The kind of posteriors that it takes.

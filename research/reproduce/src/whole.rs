@@ -1,0 +1,77 @@
+//! A whole `mnar fit` on a masked data set, as a user would run it: no option but the seed.
+
+use crate::data::Masked;
+use crate::error::ReproduceError;
+use crate::method::Learnt;
+use mnar::Progress;
+use mnar_data::ImageShape;
+use mnar_run::{FitOptions, FitRequest, fit};
+use mnar_train::device::Device;
+use mnar_train::{Examples, load_model, logits};
+use ndarray::Axis;
+use std::io::Write;
+use std::path::Path;
+
+/// Fits in a temporary folder, and scores the test rows with the model that the run left there.
+pub(crate) fn whole_fit(
+    masked: &Masked,
+    seed: u64,
+    device: &Device,
+    progress: &dyn Progress,
+) -> Result<Learnt, ReproduceError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ReproduceError::Io { path, source }
+    };
+    let home = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
+    let data = home.path().join("masked.npz");
+    std::fs::write(&data, archive(masked).map_err(io(&data))?).map_err(io(&data))?;
+    let mut request = FitRequest::new(data.as_path(), home.path().join("run"));
+    request.options = FitOptions { seed: Some(seed), no_baseline: Some(true), ..Default::default() };
+    let report = fit(&request, progress)?;
+    let (network, model) = load_model(&request.folder.join("model"), device)?;
+    let test: Vec<usize> = (0..masked.test.len()).collect();
+    let scores = logits(&network, &masked.test, &test) / model.temperature;
+    // Classes are written as numbers, and a run sorts them by name.
+    let place = |class: usize| model.classes.iter().position(|name| *name == class.to_string());
+    let places: Option<Vec<usize>> = (0..masked.labels.n_classes()).map(place).collect();
+    let places = places.ok_or_else(|| ReproduceError::bad_file(&data, "the model lacks a class"))?;
+    let findings = &report.findings;
+    let phi = mnar::Phi::new(places.iter().map(|&k| findings.phi[k]).collect())?;
+    Ok(Learnt {
+        test_scores: scores.select(Axis(1), &places),
+        phi,
+        phi_ci95: findings.phi_ci95.as_ref().map(|ends| places.iter().map(|&k| ends[k]).collect()),
+        chosen_epoch: report.training.as_ref().map_or(0, |training| training.debiased.chosen_epoch),
+        seconds_before: 0.0,
+    })
+}
+
+/// The training rows in MedMNIST's layout; a missing label is −1.
+fn archive(masked: &Masked) -> std::io::Result<Vec<u8>> {
+    let Examples::Images { images, .. } = &masked.train else { return Err(std::io::ErrorKind::Unsupported.into()) };
+    let ImageShape { depth, height, width, channels } = images.shape();
+    let sizes =
+        [depth, height, width, channels].map(|size| (size > 1).then(|| format!(", {size}")).unwrap_or_default());
+    let shape = format!("({}{})", images.len(), sizes.concat());
+    let classes: Vec<u8> = (0..masked.labels.len())
+        .map(|row| masked.labels.get(row).map_or(u8::MAX, |class| class.index() as u8))
+        .collect();
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let arrays = [
+        ("train_images", "|u1", shape, images.all()),
+        ("train_labels", "|i1", format!("({}, 1)", classes.len()), &classes[..]),
+    ];
+    for (name, kind, shape, bytes) in arrays {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+        // The header ends with a line break at a multiple of 64 bytes.
+        let padded = format!("{header:<width$}\n", width = (header.len() + 11).next_multiple_of(64) - 11);
+        zip.start_file(format!("{name}.npy"), stored)?;
+        zip.write_all(b"\x93NUMPY\x01\x00")?;
+        zip.write_all(&(padded.len() as u16).to_le_bytes())?;
+        zip.write_all(padded.as_bytes())?;
+        zip.write_all(bytes)?;
+    }
+    Ok(zip.finish()?.into_inner())
+}
