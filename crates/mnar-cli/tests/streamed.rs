@@ -244,7 +244,11 @@ fn bad_parts_are_refused_as_they_are_in_memory() {
     type Write<'a> = Box<dyn Fn(&Path) + 'a>;
     let cases: Vec<(&str, Write<'_>, &[&str])> = vec![
         ("a class that no other part has", Box::new(same(Some("dead"), &[0.5, 0.5], &[0.5, 0.5])), &["dead"]),
-        ("a missing number", Box::new(same(Some("sick"), &[0.5, f64::NAN], &[0.5, 0.5])), &["row 90002", "`sick`", "NaN"]),
+        (
+            "a missing number",
+            Box::new(same(Some("sick"), &[0.5, f64::NAN], &[0.5, 0.5])),
+            &["row 90002", "`sick`", "NaN"],
+        ),
         ("no probability", Box::new(same(None, &[0.5, 1.5], &[0.5, 0.5])), &["row 90002", "1.5"]),
         ("off the simplex", Box::new(same(None, &[0.5, 0.9], &[0.5, 0.5])), &["row 90002", "1.4"]),
         (
