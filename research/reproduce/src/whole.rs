@@ -51,8 +51,7 @@ pub(crate) fn whole_fit(
 fn archive(masked: &Masked) -> std::io::Result<Vec<u8>> {
     let Examples::Images { images, .. } = &masked.train else { return Err(std::io::ErrorKind::Unsupported.into()) };
     let ImageShape { depth, height, width, channels } = images.shape();
-    let sizes =
-        [depth, height, width, channels].map(|size| (size > 1).then(|| format!(", {size}")).unwrap_or_default());
+    let sizes = [depth, height, width, channels].map(|size| if size > 1 { format!(", {size}") } else { String::new() });
     let shape = format!("({}{})", images.len(), sizes.concat());
     let classes: Vec<u8> = (0..masked.labels.len())
         .map(|row| masked.labels.get(row).map_or(u8::MAX, |class| class.index() as u8))
