@@ -97,9 +97,14 @@ impl OutOfFold {
             (true, _) => " The model of this run is the same classifier, trained on all labels.".to_owned(),
             (false, Some(training)) => {
                 let parts = training.parts().unwrap_or_else(|| "a network".to_owned());
-                format!(
-                    " The model of this run is another one, {parts}: the accuracy on held-out rows is its own, and rests on fewer labels."
-                )
+                match training.debiased.held_out {
+                    Some(_) => format!(
+                        " The model of this run is another one, {parts}: the accuracy on held-out rows is its own, and rests on fewer labels."
+                    ),
+                    None => format!(
+                        " The model of this run is another one, {parts}, trained on all labels: none was held out to judge it by."
+                    ),
+                }
             }
             (false, None) => String::new(),
         };

@@ -301,7 +301,9 @@ impl Run<'_> {
             None => None,
         };
         let classifier = evidence.features.map_or(self.plan.architecture.name(), |features| features.classifier.name());
-        let (settings, asked) = (self.plan.estimate(), self.plan.replicates);
+        // Networks are not refitted, but the rows that they are evaluated on can be resampled all the same.
+        let asked = self.plan.replicates.filter(|_| evidence.features.is_some());
+        let settings = self.plan.estimate();
         let evaluation = out_of_fold(&evidence, &findings, settings, asked, classifier, progress)?;
         Ok(Analysed { findings, test: Some(test), others, guess, sets, evaluation })
     }

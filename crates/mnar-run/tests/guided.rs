@@ -96,6 +96,13 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     assert!(phi[0] > 1.3 * phi[1], "{phi:?}");
     let training = report.training.as_ref().unwrap();
     assert_eq!(training.debiased.chosen_epoch, 12);
+    // No label is held out; what is known of the accuracy comes from the cross-fitted networks, with an interval.
+    assert!(training.debiased.held_out.is_none());
+    let metrics = &report.evaluation.as_ref().unwrap().metrics;
+    let accuracy = metrics.iter().find(|metric| metric.name == mnar::evaluate::MetricName::Accuracy).unwrap();
+    assert!(accuracy.ci95.is_some());
+    let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    assert!(page.contains("none was held out to judge it by") && !page.contains("held-out rows is its own"));
 
     let bits = |run: &Path, file: &str| fs::read(run.join(file)).unwrap();
     for stage in [Stage::CrossFit, Stage::Debiased, Stage::Baseline] {
