@@ -289,6 +289,9 @@ fn bad_parts_are_refused_as_they_are_in_memory() {
         std::fs::remove_file(bad).unwrap();
     }
     // Nothing to stream.
+    let empty = tempfile::tempdir().unwrap();
+    let refusal = refused(&["estimate", empty.path().to_str().unwrap(), "--label", "y", "--stream"]);
+    assert!(refusal.contains("a folder without Parquet files"), "{refusal}");
     let nothing = parts.join("other-*.parquet");
     assert!(refused(&["evaluate", nothing.to_str().unwrap(), "--label", "y", "--stream"]).contains("no file"));
     let empty = parts.join("empty");

@@ -257,6 +257,12 @@ pub(crate) fn open_regular(path: &Path, needs: &'static str) -> Result<File, Dat
     File::open(path).map_err(|error| DataError::io(&shown, "opened", error))
 }
 
+/// Why a folder is not a table.
+pub(crate) fn without_parquet() -> io::Error {
+    let what = "it is a folder without Parquet files, and a table is a file or a folder of Parquet files";
+    io::Error::new(io::ErrorKind::IsADirectory, what)
+}
+
 /// Bytes that tell a format.
 const MAGIC: usize = 6;
 
@@ -278,8 +284,7 @@ enum Content {
 impl Opened {
     fn new(path: &Path) -> Result<Self, (&'static str, io::Error)> {
         if path.is_dir() {
-            let what = "it is a folder without Parquet files, and a table is a file or a folder of Parquet files";
-            return Err(("read", io::Error::new(io::ErrorKind::IsADirectory, what)));
+            return Err(("read", without_parquet()));
         }
         let mut file = File::open(path).map_err(|error| ("opened", error))?;
         let mut magic = Vec::new();

@@ -6,6 +6,7 @@ use crate::batch::Batch;
 use crate::classes::Classes;
 use crate::columns::{PredictionColumns, PredictionLayout, Selection};
 use crate::error::DataError;
+use crate::format::without_parquet;
 use crate::note::Note;
 use crate::parquet_folder::{self, ParquetFolder};
 use crate::values::{Census, Missing};
@@ -71,7 +72,11 @@ fn opened_files(source: Source<'_>) -> Result<(ParquetFolder, String), DataError
     let SourceKind::Path(path) = source.kind else {
         return Err(DataError::NotAFile { path: shown, what: "in memory", needs: "only Parquet files are streamed" });
     };
-    let files = parquet_folder::files_of(path)?.unwrap_or_else(|| vec![path.to_owned()]);
+    let files = match parquet_folder::files_of(path)? {
+        Some(files) => files,
+        None if path.is_dir() => return Err(DataError::io(&shown, "read", without_parquet())),
+        None => vec![path.to_owned()],
+    };
     Ok((ParquetFolder::open(&files, &shown, source.memory.resolved())?, shown))
 }
 
