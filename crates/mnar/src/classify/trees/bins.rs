@@ -154,8 +154,6 @@ pub(super) struct BinnedTable {
     pub(super) n_rows: usize,
     /// The columns that are kept.
     pub(super) columns: Vec<BinnedColumn>,
-    /// The number of bins of all columns together.
-    pub(super) n_bins: usize,
 }
 
 /// One column of a [`BinnedTable`].
@@ -166,8 +164,6 @@ pub(super) struct BinnedColumn {
     pub(super) categorical: bool,
     /// The bin of each row.
     pub(super) bins: Vec<u8>,
-    /// Where the bins of this column start in a histogram.
-    pub(super) start: usize,
     /// The number of bins.
     pub(super) n_bins: usize,
 }
@@ -188,19 +184,11 @@ pub(super) fn learn(
             let bins: Vec<u8> = rows.iter().map(|&i| column.bin(values[i])).collect();
             let varies = bins.iter().any(|bin| *bin != bins[0]);
             let n_bins = column.n_bins();
-            Ok((column, varies.then_some(BinnedColumn { position, categorical, bins, start: 0, n_bins })))
+            Ok((column, varies.then_some(BinnedColumn { position, categorical, bins, n_bins })))
         })
         .collect::<Result<_, Error>>()?;
-    let mut columns = Vec::with_capacity(learnt.len());
-    let mut table = BinnedTable { n_rows: rows.len(), columns: Vec::new(), n_bins: 0 };
-    for (column, binned) in learnt {
-        columns.push(column);
-        if let Some(binned) = binned {
-            let start = table.n_bins;
-            table.n_bins += binned.n_bins;
-            table.columns.push(BinnedColumn { start, ..binned });
-        }
-    }
+    let (columns, binned): (Vec<Column>, Vec<Option<BinnedColumn>>) = learnt.into_iter().unzip();
+    let table = BinnedTable { n_rows: rows.len(), columns: binned.into_iter().flatten().collect() };
     Ok((columns, table))
 }
 

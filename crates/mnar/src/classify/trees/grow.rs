@@ -1,7 +1,7 @@
 //! Grows one tree, the most useful split first.
 
 use super::bins::BinnedTable;
-use super::histogram::{self, Histogram, Sums};
+use super::histogram::{NodeRows, Sums};
 use super::model::{Node, Tree};
 use super::split::{self, Split, TIE};
 use super::{BoostedTrees, hash};
@@ -30,7 +30,7 @@ pub(super) struct Workspace {
     right: Vec<u32>,
     /// The terms of the rows of a node, in order.
     gathered: Vec<Sums>,
-    histograms: Vec<Histogram>,
+    histogram: Vec<Sums>,
 }
 
 /// A leaf that may still be split.
@@ -39,8 +39,6 @@ struct Leaf {
     depth: usize,
     rows: Range<usize>,
     total: Sums,
-    /// Empty where no split was searched.
-    histogram: Histogram,
     best: Option<Split>,
 }
 
@@ -52,12 +50,11 @@ impl Grower<'_> {
         work.rows.extend(0..n as u32);
         let mut total = Sums::default();
         work.terms.iter().for_each(|term| total.add(*term));
-        let mut histogram = work.histograms.pop().unwrap_or_default();
-        histogram::fill(&mut histogram, self.table, &work.rows, &work.terms, self.parallel);
-        let best = self.search(&histogram, total, hash(seed ^ hash(0)));
+        let node = NodeRows { rows: &work.rows, terms: &work.terms };
+        let best = self.search(node, total, &mut work.histogram, hash(seed ^ hash(0)));
         let mut nodes = vec![Node::Leaf(0.0)];
         // In ascending order of the node.
-        let mut leaves = vec![Leaf { node: 0, depth: 0, rows: 0..n, total, histogram, best }];
+        let mut leaves = vec![Leaf { node: 0, depth: 0, rows: 0..n, total, best }];
         while leaves.len() < self.settings.leaves {
             let Some((leaf, split)) = take_best(&mut leaves) else { break };
             let (left, right) = (nodes.len(), nodes.len() + 1);
@@ -77,7 +74,6 @@ impl Grower<'_> {
             let value = self.settings.learning_rate * self.step(leaf.total);
             nodes[leaf.node] = Node::Leaf(value);
             work.rows[leaf.rows].iter().for_each(|&i| scores[i as usize] += value);
-            work.histograms.push(leaf.histogram);
         }
         Tree { nodes }
     }
@@ -119,35 +115,21 @@ impl Grower<'_> {
             let heavy = split::heavy_enough(total.weight, 2.0 * self.settings.min_weight);
             seed.filter(|_| heavy && depth < self.settings.max_depth)
         });
-        let mut histograms = [work.histograms.pop().unwrap_or_default(), leaf.histogram];
-        if seeds.iter().any(Option::is_some) {
-            // The smaller child's histogram is summed; the other one is what is left of the parent's.
-            let small = usize::from(sides[0].len() > sides[1].len());
-            let rows = &work.rows[sides[small].clone()];
-            work.gathered.clear();
-            work.gathered.extend(rows.iter().map(|&i| work.terms[i as usize]));
-            let [child, node] = &mut histograms;
-            histogram::fill(child, self.table, rows, &work.gathered, self.parallel);
-            histogram::subtract(node, child, totals[1 - small].weight);
-            histograms.rotate_left(small);
-        }
-        let mut children = [0, 1].map(|side| Leaf {
-            node: nodes[side],
-            depth,
-            rows: sides[side].clone(),
-            total: totals[side],
-            histogram: std::mem::take(&mut histograms[side]),
-            best: None,
-        });
-        for (child, seed) in children.iter_mut().zip(seeds) {
-            child.best =
-                seed.and_then(|seed| self.search(&child.histogram, child.total, hash(seed ^ hash(child.node as u64))));
-        }
-        children
+        [0, 1].map(|side| {
+            let (node, rows, total) = (nodes[side], sides[side].clone(), totals[side]);
+            let best = seeds[side].and_then(|seed| {
+                let Workspace { terms, rows: all, gathered, histogram, .. } = &mut *work;
+                let rows = &all[rows.clone()];
+                gathered.clear();
+                gathered.extend(rows.iter().map(|&i| terms[i as usize]));
+                self.search(NodeRows { rows, terms: gathered }, total, histogram, hash(seed ^ hash(node as u64)))
+            });
+            Leaf { node, depth, rows, total, best }
+        })
     }
 
-    fn search(&self, histogram: &[Sums], total: Sums, seed: u64) -> Option<Split> {
-        split::best(self.settings, self.table, histogram, total, &self.draw_columns(seed))
+    fn search(&self, node: NodeRows<'_>, total: Sums, histogram: &mut Vec<Sums>, seed: u64) -> Option<Split> {
+        split::best(self.settings, self.table, node, total, &self.draw_columns(seed), histogram, self.parallel)
     }
 
     /// The columns that a node tries, in ascending order.

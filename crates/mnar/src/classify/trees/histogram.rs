@@ -1,7 +1,6 @@
 //! Sums of gradients per bin.
 
-use super::bins::BinnedTable;
-use rayon::prelude::*;
+use super::bins::BinnedColumn;
 
 /// Sums over rows, or the terms of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,47 +37,42 @@ impl Sums {
     }
 }
 
-/// The sums of each bin of each column, the columns one after another.
-pub(super) type Histogram = Vec<Sums>;
-
-/// With fewer values than this, sharing the columns among threads costs more than it saves.
-const PARALLEL: usize = 200_000;
-
-/// Sums `terms` (one entry per entry of `rows`) by bin. `parallel` allows to share the columns among threads.
-pub(super) fn fill(histogram: &mut Histogram, table: &BinnedTable, rows: &[u32], terms: &[Sums], parallel: bool) {
-    histogram.clear();
-    histogram.resize(table.n_bins, Sums::default());
-    let mut parts = Vec::with_capacity(table.columns.len());
-    let mut rest = histogram.as_mut_slice();
-    for column in &table.columns {
-        let (part, others) = rest.split_at_mut(column.n_bins);
-        parts.push((part, column.bins.as_slice()));
-        rest = others;
-    }
-    let fill = |(part, bins): (&mut [Sums], &[u8])| {
-        if rows.len() == bins.len() {
-            // All rows, in order: no need to look them up.
-            bins.iter().zip(terms).for_each(|(&bin, &term)| part[bin as usize].add(term));
-        } else {
-            rows.iter().zip(terms).for_each(|(&i, &term)| part[bins[i as usize] as usize].add(term));
-        }
-    };
-    if parallel && rows.len() * table.columns.len() > PARALLEL {
-        parts.into_par_iter().for_each(fill);
-    } else {
-        parts.into_iter().for_each(fill);
-    }
+/// The rows of a node, and the terms of each of them in the same order.
+#[derive(Clone, Copy)]
+pub(super) struct NodeRows<'a> {
+    pub(super) rows: &'a [u32],
+    pub(super) terms: &'a [Sums],
 }
 
-/// Bins lighter than this part of their node are empty but for the rounding of a subtraction.
-const EMPTY: f64 = 1e-10;
-
-/// Turns the histogram of a node into that of one child by taking away that of the other. `weight` is the child's weight.
-pub(super) fn subtract(node: &mut [Sums], child: &[Sums], weight: f64) {
-    for (bin, other) in node.iter_mut().zip(child) {
-        *bin = bin.minus(*other);
-        if bin.weight <= EMPTY * weight {
-            *bin = Sums::default();
-        }
+/// Sums the terms of a node's rows by the bins of one column.
+///
+/// Only the columns that a node tries are summed, each by itself: 64 bins are 1.5 KB and stay in the nearest cache. Summing all
+/// columns for the smaller child of a node, to subtract them from the node's own, took more than twice as long where three columns
+/// in ten are tried.
+///
+/// Rows take turns in two sets of sums: where most rows share a bin, as zeros do, an addition would have to wait for the one before.
+pub(super) fn fill(histogram: &mut Vec<Sums>, column: &BinnedColumn, node: NodeRows<'_>) {
+    let n_bins = column.n_bins;
+    histogram.clear();
+    histogram.resize(2 * n_bins, Sums::default());
+    let (even, odd) = histogram.split_at_mut(n_bins);
+    let mut add = |pair: [(u8, Sums); 2]| {
+        even[usize::from(pair[0].0)].add(pair[0].1);
+        odd[usize::from(pair[1].0)].add(pair[1].1);
+    };
+    let (terms, last) = node.terms.as_chunks::<2>();
+    if node.rows.len() == column.bins.len() {
+        // All rows, in order: no need to look them up.
+        let bins = column.bins.as_chunks::<2>().0;
+        bins.iter().zip(terms).for_each(|(bin, term)| add([(bin[0], term[0]), (bin[1], term[1])]));
+    } else {
+        let bin = |row: u32| column.bins[row as usize];
+        let rows = node.rows.as_chunks::<2>().0;
+        rows.iter().zip(terms).for_each(|(row, term)| add([(bin(row[0]), term[0]), (bin(row[1]), term[1])]));
     }
+    if let ([term], Some(&row)) = (last, node.rows.last()) {
+        even[usize::from(column.bins[row as usize])].add(*term);
+    }
+    even.iter_mut().zip(odd).for_each(|(sum, other)| sum.add(*other));
+    histogram.truncate(n_bins);
 }

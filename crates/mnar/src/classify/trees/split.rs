@@ -1,8 +1,9 @@
-//! The best split of a node, found by scanning its histogram.
+//! The best split of a node, found by scanning the sums of the bins of its columns.
 
 use super::BoostedTrees;
 use super::bins::{BinnedColumn, BinnedTable};
-use super::histogram::Sums;
+use super::histogram::{NodeRows, Sums, fill};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Gains that differ by less than this part are equal, and the first one is taken. Without it, rounding would decide between
@@ -90,26 +91,41 @@ pub(super) struct Split {
     pub(super) left: Sums,
 }
 
-/// Searches the given columns (positions in the table) for the best split of a node.
+/// With fewer values than this, sharing the columns among threads costs more than it saves.
+const PARALLEL: usize = 200_000;
+
+/// Searches the given columns (positions in the table) for the best split of a node. `histogram` is memory to work in, and
+/// `parallel` allows to share the columns among threads.
 pub(super) fn best(
     settings: &BoostedTrees,
     table: &BinnedTable,
-    histogram: &[Sums],
+    node: NodeRows<'_>,
     total: Sums,
     columns: &[usize],
+    histogram: &mut Vec<Sums>,
+    parallel: bool,
 ) -> Option<Split> {
-    let mut search = Search { settings, total, column: 0, best: None };
-    for &position in columns {
+    let of_column = |histogram: &mut Vec<Sums>, &position: &usize| {
         let column: &BinnedColumn = &table.columns[position];
-        let bins = &histogram[column.start..column.start + column.n_bins];
-        search.column = position;
+        fill(histogram, column, node);
+        let mut search = Search { settings, total, column: position, best: None };
         if column.categorical {
-            search.categories(bins);
+            search.categories(histogram);
         } else {
-            search.thresholds(bins);
+            search.thresholds(histogram);
         }
+        search.best
+    };
+    let better = |best: Option<Split>, other: Option<Split>| match (&best, &other) {
+        (Some(first), Some(second)) if second.gain <= first.gain * (1.0 + TIE) => best,
+        (Some(_), None) => best,
+        _ => other,
+    };
+    if parallel && node.rows.len() * columns.len() > PARALLEL {
+        let found: Vec<_> = columns.par_iter().map_init(Vec::new, of_column).collect();
+        return found.into_iter().fold(None, better);
     }
-    search.best
+    columns.iter().map(|position| of_column(histogram, position)).fold(None, better)
 }
 
 /// Whether a node or side of this weight is heavy enough.
@@ -120,7 +136,6 @@ pub(super) fn heavy_enough(weight: f64, min_weight: f64) -> bool {
 struct Search<'a> {
     settings: &'a BoostedTrees,
     total: Sums,
-    /// The column being searched.
     column: usize,
     best: Option<Split>,
 }
