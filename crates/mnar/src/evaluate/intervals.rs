@@ -49,17 +49,17 @@ impl<'a> Influences<'a> {
         Self { weights: if affordable { weights } else { Vec::new() } }
     }
 
-    /// Degrees of freedom of the replicates' spread. Rows that are rarely labelled weigh so much that a handful of them can make
-    /// up most of the variance, which is then not well known: by Satterthwaite's formula it has 2 (Σu²)²/Σu⁴ degrees of
-    /// freedom. The influence u of a row is the covariance of its weight with the replicates, known up to a noise of variance
-    /// σ²/B, which is taken out of Σu⁴.
-    fn freedom(&self, replicates: &[f64]) -> f64 {
+    /// What the replicates' spread rests on. Rows that are rarely labelled weigh so much that a handful of them can make up most
+    /// of the variance, which is then not well known: by Satterthwaite's formula it has 2 (Σu²)²/Σu⁴ degrees of freedom. The
+    /// influence u of a row is the covariance of its weight with the replicates, known up to a noise of variance σ²/B, which
+    /// is taken out of Σu⁴.
+    fn spread(&self, replicates: &[f64]) -> Spread {
         let count = replicates.len() as f64;
         let (mean, sd) = mean_and_sd(replicates);
         let variance = sd * sd;
         let usable = self.weights.len() == replicates.len() && variance > 0.0;
         if !usable {
-            return count - 1.0;
+            return Spread { sd, freedom: count - 1.0 };
         }
         let rows = self.weights[0].len();
         let mut influence = vec![0.0; rows];
@@ -70,9 +70,23 @@ impl<'a> Influences<'a> {
         let noise = variance / count;
         let moment = |power: i32| influence.iter().map(|u| u.powi(power)).sum::<f64>();
         let fourth = (moment(4) - 6.0 * noise * moment(2) + 3.0 * rows as f64 * noise * noise).max(0.0);
-        let inverse = fourth / (2.0 * variance * variance) + 1.0 / (count - 1.0);
-        (1.0 / inverse).clamp(FEWEST_FREEDOM.min(count - 1.0), count - 1.0)
+        let inverse_rows = fourth / (variance * variance);
+        let inverse = 0.5 * inverse_rows + 1.0 / (count - 1.0);
+        let freedom = (1.0 / inverse).clamp(FEWEST_FREEDOM.min(count - 1.0), count - 1.0);
+        // The mean of m rows has a variance of s²/(m − 1), where s² is their mean squared deviation; weights of the exponential
+        // distribution show s²/(m + 1).
+        let rows = (1.0 / inverse_rows).max(FEWEST_FREEDOM);
+        let sd = if rows.is_finite() { sd * ((rows + 1.0) / (rows - 1.0)).sqrt() } else { sd };
+        Spread { sd, freedom }
     }
+}
+
+/// The spread of a metric's replicates.
+struct Spread {
+    /// The standard deviation, corrected for the few rows that it rests on.
+    sd: f64,
+    /// Its degrees of freedom.
+    freedom: f64,
 }
 
 /// The interval around `estimate`, from replicates of which those that are undefined are left out, and a variance that they do
@@ -89,8 +103,9 @@ pub(super) fn interval(
     if !estimate.is_finite() || defined.len() < 2 || defined.len() * 2 < replicates.len() {
         return None;
     }
-    let sd = (mean_and_sd(&defined).1.powi(2) + unseen).sqrt();
-    let t = t_quantile(CONFIDENCE, influences.freedom(&defined) as usize);
+    let Spread { sd, freedom } = influences.spread(&defined);
+    let sd = (sd.powi(2) + unseen).sqrt();
+    let t = t_quantile(CONFIDENCE, freedom as usize);
     let interval = match scale {
         Scale::Share => wilson(estimate, sd, t, support),
         Scale::Positive if estimate > 0.0 => {
@@ -166,10 +181,25 @@ mod tests {
         let freedom = |influence: &dyn Fn(usize) -> f64| {
             let replicates: Vec<f64> =
                 weights.iter().map(|w| w.iter().enumerate().map(|(i, w)| influence(i) * (w - 1.0)).sum()).collect();
-            Influences::new(weights.iter().map(Vec::as_slice), 1).freedom(&replicates)
+            Influences::new(weights.iter().map(Vec::as_slice), 1).spread(&replicates).freedom
         };
         assert!(freedom(&|i| if i % 2 == 0 { 1.0 } else { -1.0 }) > 60.0);
         assert!(freedom(&|i| if i < 2 { 1.0 } else { 0.01 }) < 8.0);
+    }
+
+    #[test]
+    fn the_spread_of_a_mean_of_few_rows_is_that_of_the_textbook() {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, Exp1};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(2);
+        let weights: Vec<Vec<f64>> = (0..20_000).map(|_| Exp1.sample_iter(&mut rng).take(20).collect()).collect();
+        // Ten rows are 1 and ten are -1: the variance of their mean is 1/19, and that of its replicates 1/21.
+        let sign = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+        let mean = |w: &Vec<f64>| w.iter().enumerate().map(|(i, w)| sign(i) * w).sum::<f64>() / w.iter().sum::<f64>();
+        let replicates: Vec<f64> = weights.iter().map(mean).collect();
+        let plain = mean_and_sd(&replicates).1.powi(2);
+        let corrected = Influences::new(weights.iter().map(Vec::as_slice), 1).spread(&replicates).sd.powi(2);
+        assert!((plain * 21.0 - 1.0).abs() < 0.03 && (corrected * 19.0 - 1.0).abs() < 0.03, "{plain} {corrected}");
     }
 
     #[test]
