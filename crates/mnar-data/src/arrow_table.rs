@@ -117,6 +117,8 @@ pub struct Source<'a> {
     pub kind: SourceKind<'a>,
     /// The most memory that what is read may take.
     pub memory: Memory,
+    /// The sheet of a spreadsheet; by default the first.
+    pub sheet: Option<&'a str>,
 }
 
 /// Where a table is read from: a file, or memory.
@@ -130,10 +132,15 @@ pub enum SourceKind<'a> {
     Table(&'a ArrowTable),
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
     /// The same source with another limit.
     pub fn with_memory(self, memory: Memory) -> Self {
         Self { memory, ..self }
+    }
+
+    /// Another sheet of the same spreadsheet.
+    pub fn with_sheet(self, sheet: Option<&'a str>) -> Self {
+        Self { sheet, ..self }
     }
 
     /// What messages start with.
@@ -147,13 +154,13 @@ impl Source<'_> {
     }
 
     pub(crate) fn into_table(self) -> Result<Box<dyn Table>, DataError> {
-        Ok(AnyTable::open(self, None)?.into_table())
+        Ok(AnyTable::open(self)?.into_table())
     }
 }
 
 impl<'a> From<SourceKind<'a>> for Source<'a> {
     fn from(kind: SourceKind<'a>) -> Self {
-        Source { kind, memory: Memory::default() }
+        Source { kind, memory: Memory::default(), sheet: None }
     }
 }
 

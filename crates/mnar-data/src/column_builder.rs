@@ -1,6 +1,7 @@
 //! A column in the making: what its values are is seen from all of them, in a single pass.
 
 use crate::dates::{self, DateFormat};
+use crate::disguise::{Disguise, disguise};
 use crate::error::{ColumnRole, DataError};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, MISSING};
 use crate::values::{DISTINCT, Missing, settle};
@@ -103,6 +104,10 @@ pub(crate) struct FinishedColumn {
     pub(crate) dates: Option<(DateFormat, bool)>,
     /// Whether it holds names because the user says so.
     pub(crate) forced: bool,
+    /// What its names look like, if it is something else than names, and one of them.
+    pub(crate) disguise: Option<(Disguise, String)>,
+    /// Whether points in its numbers may stand between thousands.
+    pub(crate) thousands: bool,
 }
 
 impl ColumnBuilder {
@@ -216,6 +221,7 @@ impl ColumnBuilder {
             Wanted::Dates(format) => Some((format, false)),
             _ => None,
         };
+        let (mut thousands, mut disguise) = (false, None);
         if let Building::Texts(texts) = &mut self.values {
             let inferred = self.wanted == Wanted::Inferred;
             if self.wanted != (Wanted::Names { forced: true }) {
@@ -223,6 +229,7 @@ impl ColumnBuilder {
             }
             let commas_allowed = self.decimals.commas_allowed;
             let numbers = inferred && (texts.all_numbers(commas_allowed) || texts.all_booleans());
+            thousands = numbers && texts.may_have_thousands();
             if numbers || dates.is_some() {
                 self.values = Building::Numbers(self.take_numbers(path)?);
             }
@@ -239,13 +246,15 @@ impl ColumnBuilder {
             Building::Texts(texts) => {
                 if training && !forced {
                     texts.check_levels(&name, path)?;
+                    disguise = texts.disguise();
                 }
                 ColumnValues::Categorical(texts.into_categories())
             }
         };
         let marks = MARKS.iter().zip(marks).filter(|(_, count)| *count > 0);
         let marks = marks.map(|(mark, count)| ((*mark).to_owned(), count)).collect();
-        Ok(FinishedColumn { column: FeatureColumn { name, values }, commas: decimals.commas, marks, dates, forced })
+        let column = FeatureColumn { name, values };
+        Ok(FinishedColumn { column, commas: decimals.commas, marks, dates, forced, disguise, thousands })
     }
 }
 
@@ -436,9 +445,43 @@ impl Texts {
                 let (path, column, value) = (path.to_owned(), column.to_owned(), text.to_owned());
                 return Err(DataError::MixedColumn { path, row, column, value });
             }
-            return Err(DataError::TooManyLevels { path: path.to_owned(), column: column.to_owned(), levels, rows });
+            let (path, column) = (path.to_owned(), column.to_owned());
+            return Err(match self.disguise() {
+                Some((looks_like, example)) => DataError::Disguised { path, column, looks_like, example },
+                None => DataError::TooManyLevels { path, column, levels, rows },
+            });
         }
         Ok(())
+    }
+
+    /// What its texts look like, if it is something else than names.
+    fn disguise(&self) -> Option<(Disguise, String)> {
+        let mut texts: Vec<&str> = self.index.keys().map(String::as_str).collect();
+        texts.sort_unstable();
+        disguise(texts.into_iter()).map(|(kind, example)| (kind, example.to_owned()))
+    }
+
+    /// Whether a point may stand between thousands: all numbers with one have three digits behind it, and there are numbers
+    /// below 1000 without one. Decimals are seldom written so.
+    fn may_have_thousands(&self) -> bool {
+        const FEWEST: usize = 5;
+        let (mut grouped, mut small) = (0, 0);
+        for text in self.index.keys().filter(|text| !MARKS.contains(&text.as_str())) {
+            let text = text.strip_prefix('-').unwrap_or(text);
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            match text.split_once('.') {
+                Some((whole, part)) => {
+                    let group = (1..=3).contains(&whole.len()) && !whole.starts_with('0') && part.len() == 3;
+                    if !(group && digits(whole) && digits(part)) {
+                        return false;
+                    }
+                    grouped += 1;
+                }
+                None if text.len() <= 3 && digits(text) => small += 1,
+                None => return false,
+            }
+        }
+        grouped >= FEWEST && small > 0
     }
 
     fn into_categories(self) -> Categories {

@@ -236,7 +236,8 @@ pub fn read_for_prediction<'a>(
     let read = match (kind, expected) {
         (Kind::Table, Expected::Table(encoder)) => {
             let read = read_table(source, &Purpose::Predict(encoder), id)?;
-            let (row_names, notes) = (read.row_names, read.notes);
+            let (row_names, mut notes) = (read.row_names, read.notes);
+            notes.extend(encoder.surprises(&read.features));
             ReadInputs { row_names, notes, ..ReadInputs::unnamed(Inputs::Table(read.features), None) }
         }
         (Kind::Table, Expected::Images { .. }) => return Err(wrong(&shown, true)),

@@ -4,6 +4,7 @@ use crate::columns::find;
 use crate::dates::DateFormat;
 use crate::error::{ColumnRole, DataError, list};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable};
+use crate::note::Note;
 use crate::values::LabelMatcher;
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
@@ -177,6 +178,30 @@ impl TableEncoder {
             Step::new(column, &table.columns()[found].values, table.source())
         };
         self.columns.iter().map(step).collect()
+    }
+
+    /// What rows to predict hold that the training rows did not show. The table has all columns.
+    pub(crate) fn surprises(&self, table: &FeatureTable) -> Vec<Note> {
+        let mut notes = Vec::new();
+        for EncodedColumn { name, encoding } in &self.columns {
+            match (encoding, table.column(name).map(|column| &column.values)) {
+                (ColumnEncoding::Numeric { missing: false, .. }, Some(ColumnValues::Numeric(values))) => {
+                    let rows = values.iter().filter(|value| value.is_nan()).count();
+                    notes.extend((rows > 0).then(|| Note::NewGaps { column: name.clone(), rows }));
+                }
+                (ColumnEncoding::Categorical { levels, .. }, Some(ColumnValues::Categorical(names))) => {
+                    let known = LabelMatcher::new(levels);
+                    let new: Vec<bool> = names.levels().iter().map(|level| known.class(level).is_none()).collect();
+                    let rows = || (0..names.len()).filter_map(|row| names.code(row)).filter(|&code| new[code]);
+                    if let Some(first) = rows().next() {
+                        let (column, example) = (name.clone(), names.levels()[first].clone());
+                        notes.push(Note::NotLearnt { column, rows: rows().count(), example });
+                    }
+                }
+                _ => {}
+            }
+        }
+        notes
     }
 
     /// Checks that the table has all columns, each of its kind, and names all that it lacks.

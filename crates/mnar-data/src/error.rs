@@ -3,6 +3,7 @@
 //! Rows are counted from 1 below the header. The cause of an error is given by `source()` alone, so that printing the
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
+use crate::disguise::Disguise;
 use crate::guard::{OverLimit, SHARE, amount};
 use mnar::Remedy;
 use mnar::posteriors::are_percentages;
@@ -66,6 +67,9 @@ impl fmt::Display for ColumnRole {
     }
 }
 
+/// Sheets that are suggested.
+const MOST_SHEETS: usize = 4;
+
 /// Columns that a model does not know, as the end of a message.
 fn unknown(columns: &str) -> String {
     if columns.is_empty() { String::new() } else { format!("; columns that it does not know: {columns}") }
@@ -126,6 +130,30 @@ pub enum DataError {
         action: &'static str,
         /// The error of the operating system.
         source: io::Error,
+    },
+    /// A result would replace what it is made from.
+    #[error("{path}: this file is read, and the result would replace it; write the result to another file")]
+    OutputIsInput {
+        /// The file.
+        path: String,
+    },
+    /// A result cannot be written in the format of its name.
+    #[error("{path}: a {format} file cannot be written; choose a name that ends in .csv, .tsv or .parquet")]
+    OutputFormat {
+        /// The file.
+        path: String,
+        /// The format.
+        format: &'static str,
+    },
+    /// A table lacks what is asked of it, but only one sheet of several was read.
+    #[error("{lack}, in the sheet `{sheet}`; the other sheets are {}", ticked(.others))]
+    OneSheet {
+        /// What the sheet lacks.
+        lack: Box<DataError>,
+        /// The sheet that was read.
+        sheet: String,
+        /// The other sheets.
+        others: Vec<String>,
     },
     /// The file is empty.
     #[error("{path}: the file is empty; a header with the column names and at least one row are needed")]
@@ -537,14 +565,14 @@ pub enum DataError {
         source: Cause,
     },
     /// A spreadsheet has no such sheet.
-    #[error("{path}: there is no sheet `{sheet}` (the sheets are {sheets})")]
+    #[error("{path}: there is no sheet `{sheet}` (the sheets are {})", list(.sheets))]
     UnknownSheet {
         /// The file.
         path: String,
         /// The requested sheet.
         sheet: String,
         /// The sheets there are.
-        sheets: String,
+        sheets: Vec<String>,
     },
     /// A sheet is requested of a file that has none.
     #[error("{path}: a {kind} file has no sheets, so there is no `{sheet}`")]
@@ -698,6 +726,20 @@ pub enum DataError {
         levels: usize,
         /// Rows that have a value.
         rows: usize,
+    },
+    /// A column of names holds what people read as numbers or dates.
+    #[error(
+        "{path}: column `{column}` holds {looks_like}, such as `{example}`, and cannot be read as numbers; {}, or leave the column out", looks_like.advice()
+    )]
+    Disguised {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+        /// What its values look like.
+        looks_like: Disguise,
+        /// One of them.
+        example: String,
     },
     /// A feature is too large for the precision in which features are kept.
     #[error(
@@ -986,6 +1028,7 @@ impl DataError {
             DataError::ColumnType { role: ColumnRole::Feature, column, .. }
             | DataError::Infinite { column, .. }
             | DataError::ListLength { column, .. }
+            | DataError::Disguised { column, .. }
             | DataError::TooLarge { column, .. }
             | DataError::TooFine { column, .. } => vec![Remedy::set("ignore", column)],
             DataError::TooManyLevels { column, .. } => vec![Remedy::set("ignore", column), Remedy::set("id", column)],
@@ -997,7 +1040,9 @@ impl DataError {
             DataError::LabelNotAColumn { .. } => vec![Remedy::unset("label"), Remedy::set("labels", "FILE")],
             DataError::IdNotAColumn { .. } => vec![Remedy::unset("id")],
             DataError::NoSheets { .. } => vec![Remedy::unset("sheet")],
-            DataError::UnknownSheet { .. } => vec![Remedy::set("sheet", "SHEET")],
+            DataError::UnknownSheet { sheets, .. } | DataError::OneSheet { others: sheets, .. } => {
+                sheets.iter().take(MOST_SHEETS).map(|sheet| Remedy::set("sheet", sheet)).collect()
+            }
             DataError::ImageSizes { .. } => vec![Remedy::set("resize", "HEIGHTxWIDTH")],
             DataError::Memory { .. } => vec![Remedy::set("memory", "SIZE")],
             // One hint for all columns: the first remedy of each.
@@ -1022,6 +1067,7 @@ impl DataError {
             | DataError::ColumnType { column, .. }
             | DataError::MixedColumn { column, .. }
             | DataError::TooManyLevels { column, .. }
+            | DataError::Disguised { column, .. }
             | DataError::TooLarge { column, .. }
             | DataError::TooFine { column, .. }
             | DataError::ListLength { column, .. } => Some(column),

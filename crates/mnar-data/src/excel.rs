@@ -31,8 +31,8 @@ pub(crate) fn read(
             Some(sheet) => others.iter().position(|name| name.trim() == sheet.trim()),
         };
         let Some(position) = position else {
-            let (path, sheets) = (path.to_owned(), crate::error::list(&others));
-            return Err(DataError::UnknownSheet { path, sheet: sheet.unwrap_or_default().to_owned(), sheets });
+            let (path, sheet) = (path.to_owned(), sheet.unwrap_or_default().to_owned());
+            return Err(DataError::UnknownSheet { path, sheet, sheets: others });
         };
         let name = others.remove(position);
         if let Some(sheet::Area { cells, area }) = sheet::area(&mut book, &name).map_err(failed)? {

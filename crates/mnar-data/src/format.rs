@@ -79,9 +79,9 @@ pub(crate) enum AnyTable {
 }
 
 impl AnyTable {
-    /// Opens a table; `sheet` is the one of a spreadsheet.
-    pub(crate) fn open(source: Source<'_>, sheet: Option<&str>) -> Result<Self, DataError> {
-        let memory = source.memory.resolved();
+    /// Opens a table.
+    pub(crate) fn open(source: Source<'_>) -> Result<Self, DataError> {
+        let (memory, sheet) = (source.memory.resolved(), source.sheet);
         match source.kind {
             SourceKind::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
             SourceKind::Path(path) if path != Path::new("-") => match parquet_folder::files_of(path)? {

@@ -1,6 +1,7 @@
 //! What a reader took the liberty of deciding, for the edge to print.
 
 use crate::dates::DateFormat;
+use crate::disguise::Disguise;
 use crate::error::{list, ticked};
 use std::fmt;
 
@@ -51,6 +52,20 @@ pub enum Note {
         /// Why it looks like one.
         reason: IdentifierReason,
     },
+    /// A column of names holds what people read as numbers or dates.
+    Disguised {
+        /// The column.
+        column: String,
+        /// What its names look like.
+        looks_like: Disguise,
+        /// One of them.
+        example: String,
+    },
+    /// Points in numbers were read as decimal points, and may stand between thousands.
+    Thousands {
+        /// The columns.
+        columns: Vec<String>,
+    },
     /// Columns that have the same value in every row are not used as features.
     Constant {
         /// The columns.
@@ -90,6 +105,22 @@ pub enum Note {
         positive: String,
         /// The other class.
         other: String,
+    },
+    /// Rows to predict have names that a model did not learn.
+    NotLearnt {
+        /// The column.
+        column: String,
+        /// How many rows.
+        rows: usize,
+        /// The first such name.
+        example: String,
+    },
+    /// Rows to predict lack values in a column that had no gaps in training.
+    NewGaps {
+        /// The column.
+        column: String,
+        /// How many rows.
+        rows: usize,
     },
     /// Some rows share their names.
     RepeatedNames {
@@ -159,6 +190,16 @@ impl fmt::Display for Note {
             Note::Identifier { column, reason } => {
                 write!(f, "`{column}` is not used as a feature, because {reason}")
             }
+            Note::Disguised { column, looks_like, example } => write!(
+                f,
+                "`{column}` was read as names, but holds {looks_like}, such as `{example}`; {}",
+                looks_like.advice()
+            ),
+            Note::Thousands { columns } => write!(
+                f,
+                "the points in {} were read as decimal points; if they stand between thousands (1.234 for 1234), take them out",
+                ticked(columns)
+            ),
             Note::Constant { columns } if columns.len() == 1 => {
                 write!(f, "{} is not used as a feature, because it has a single value", ticked(columns))
             }
@@ -181,6 +222,20 @@ impl fmt::Display for Note {
             }
             Note::Positive { column, positive, other } => {
                 write!(f, "`{column}` is the probability of `{positive}`; the other class is `{other}`")
+            }
+            Note::NotLearnt { column, rows, example } => {
+                let (have, s) = if *rows == 1 { ("has", "") } else { ("have", "s") };
+                write!(
+                    f,
+                    "{rows} row{s} {have} a value of `{column}` that was met at most once in training, such as `{example}`; nothing was learnt about it"
+                )
+            }
+            Note::NewGaps { column, rows } => {
+                let s = if *rows == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "`{column}` is missing in {rows} row{s}, and never was in training; its average is taken instead"
+                )
             }
             Note::RepeatedNames { column, rows, example } => {
                 let (are, s) = if *rows == 1 { ("is", "") } else { ("are", "s") };

@@ -89,6 +89,16 @@ pub(crate) fn describe(columns: &[&FinishedColumn], choose: bool, notes: &mut Ve
     if !commas.is_empty() {
         notes.push(Note::DecimalCommas { columns: commas });
     }
+    let thousands: Vec<String> = columns.iter().filter(|column| column.thousands).map(name).collect();
+    if !thousands.is_empty() {
+        notes.push(Note::Thousands { columns: thousands });
+    }
+    for column in columns {
+        if let Some((looks_like, example)) = &column.disguise {
+            let (column, looks_like, example) = (name(column), *looks_like, example.clone());
+            notes.push(Note::Disguised { column, looks_like, example });
+        }
+    }
     for format in [DateFormat::Iso, DateFormat::DayFirst, DateFormat::MonthFirst] {
         for ambiguous in [false, true] {
             let these = columns.iter().filter(|column| column.dates == Some((format, ambiguous)));
@@ -144,7 +154,7 @@ fn is_constant(values: &ColumnValues) -> bool {
 }
 
 fn identifier(column: &FinishedColumn) -> Option<IdentifierReason> {
-    if column.forced || column.dates.is_some() {
+    if column.forced || column.dates.is_some() || column.disguise.is_some() {
         return None;
     }
     let named = names_identifier(&column.column.name);

@@ -13,7 +13,7 @@ use crate::label_file;
 use crate::note::{IdentifierReason, Note};
 use crate::row_names::RowNames;
 use crate::screen::{describe, identifier_notes, identifiers};
-use crate::table_reader::{Purpose, Read, read_all};
+use crate::table_reader::{Purpose, Read, in_sheet, read_all};
 use mnar::Labels;
 use std::path::{Path, PathBuf};
 
@@ -197,6 +197,7 @@ fn survey_table(source: Source<'_>, options: &ReadOptions) -> Result<Survey, Dat
     survey.problems.extend(trouble);
     let roles = Roles::find(&read.header, options, &shown, &mut survey.problems);
     let Read { columns, positions, header, labels, notes, .. } = read;
+    survey.problems = survey.problems.into_iter().map(|problem| in_sheet(problem, &notes)).collect();
     survey.notes = notes;
     survey.columns = sort_out(columns, &positions, &roles, options, &shown, &mut survey);
     let mut inside = None;

@@ -104,10 +104,11 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
 pub(crate) fn read_all(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<Read, DataError> {
     let shown = source.name();
     let source = source.with_memory(source.memory.resolved());
-    let read = match AnyTable::open(source, purpose.sheet())? {
+    let read = match AnyTable::open(source.with_sheet(purpose.sheet().or(source.sheet)))? {
         AnyTable::Text(table) => read_delimited(*table, purpose, id, source.memory, &shown)?,
         AnyTable::Typed(table, notes) => {
-            let mut read = read_typed(table, purpose, id, source.memory, &shown)?;
+            let read = read_typed(table, purpose, id, source.memory, &shown);
+            let mut read = read.map_err(|error| in_sheet(error, &notes))?;
             read.notes.splice(..0, notes);
             read
         }
@@ -116,6 +117,21 @@ pub(crate) fn read_all(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&st
         return Err(DataError::NoRows { path: shown });
     }
     Ok(read)
+}
+
+/// The error of a table that lacks columns, with the other sheets of its file, which may have them.
+pub(crate) fn in_sheet(error: DataError, notes: &[Note]) -> DataError {
+    let several = notes.iter().find_map(|note| match note {
+        Note::Sheet { name, others } => Some((name.clone(), others.clone())),
+        _ => None,
+    });
+    match (&error, several) {
+        (
+            DataError::UnknownColumn { .. } | DataError::ModelColumns { .. } | DataError::DuplicateColumns { .. },
+            Some((sheet, others)),
+        ) => DataError::OneSheet { lack: Box::new(error), sheet, others },
+        _ => error,
+    }
 }
 
 /// Reads some columns of a table, as [`read_dataset`](crate::read_dataset) would read them.

@@ -253,7 +253,7 @@ impl PositiveModel {
                 return Err(RunError::options("this model predicts the rows of a table", []));
             }
         };
-        self.predictions(encoded.view(), rows.row_names)
+        Ok(self.predictions(encoded.view(), rows.row_names)?.with_notes(rows.notes))
     }
 
     /// p(class | x) of encoded rows, and that of unlabelled ones.

@@ -90,7 +90,8 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         let text = std::fs::read_to_string(&report).map_err(RunError::io("read", &report))?;
         population = population.moved(&Report::from_json(&text)?.findings.prevalence, &to)?;
     }
-    Ok(Predictions::new(population, phi, &model.classes, rows.row_names)?.with_sets(sets))
+    let predictions = Predictions::new(population, phi, &model.classes, rows.row_names)?;
+    Ok(predictions.with_sets(sets).with_notes(rows.notes))
 }
 
 /// The sets of all rows.

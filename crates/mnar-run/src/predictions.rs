@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use mnar::{Labels, Posteriors};
-use mnar_data::{Column, Formulas, RowNames, write_table_with};
+use mnar_data::{Column, Formulas, Note, RowNames, write_table_with};
 use mnar_train::Propensity;
 use std::path::Path;
 
@@ -25,6 +25,7 @@ pub struct Predictions {
     sets: Option<Vec<String>>,
     set_sizes: Vec<u64>,
     warnings: Vec<String>,
+    notes: Vec<Note>,
 }
 
 /// Sets of classes: for every row and class, whether it belongs to the set.
@@ -69,7 +70,18 @@ impl Predictions {
             sets: None,
             set_sizes: Vec::new(),
             warnings: Vec::new(),
+            notes: Vec::new(),
         })
+    }
+
+    /// The same with what was noticed in the rows.
+    pub(crate) fn with_notes(self, notes: Vec<Note>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// What was noticed in the rows, such as names that the model has not learnt.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// The same with the labels of the rows, where they have one.

@@ -79,6 +79,10 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) id: Option<String>,
 
+    /// The sheet of a spreadsheet [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sheet: Option<String>,
+
     /// Which part of the data to predict, if they come in parts
     #[arg(long, value_enum, default_value_t = SplitName::Test)]
     pub(crate) split: SplitName,

@@ -241,7 +241,7 @@ impl TableArgs {
 
     /// The table.
     pub(crate) fn source(&self) -> Source<'_> {
-        source(&self.table, self.held.as_ref(), self.memory.most())
+        source(&self.table, self.held.as_ref(), self.memory.most()).with_sheet(self.sheet.as_deref())
     }
 
     /// The softmax regression that is cross-fitted on features.

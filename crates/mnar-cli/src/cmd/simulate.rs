@@ -6,7 +6,7 @@ use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
 use mnar::covariates::CovariateValues;
-use mnar_data::{Note, ReadOptions, Source, is_stdout};
+use mnar_data::{Note, ReadOptions, Source, check_output, is_stdout};
 use mnar_report::number;
 use mnar_run::PerClass;
 use serde::Serialize;
@@ -29,6 +29,7 @@ struct SimulateOutput {
 }
 
 pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
+    check_output(&args.output, &[&args.table])?;
     // A table that can be read only once is held, because it is read several times.
     let held = mnar_data::TextTable::hold(&args.table, args.memory.most())?;
     let source = source(&args.table, held.as_ref(), args.memory.most());

@@ -1,7 +1,7 @@
 //! Everything that is said about a mechanism, in one record.
 
 use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
-use super::labelling::{ColumnEffect, Labelling};
+use super::labelling::{ColumnEffect, Labelling, unexplained};
 use super::recipe::{EstimateSettings, Given, Ran, Recipe};
 use super::search::Searched;
 use super::tilt::Tilt;
@@ -255,6 +255,16 @@ impl Findings {
     }
 }
 
+/// P(r=1|x) = 1/(1 + Σ_y s(y|x) (1 − phi_y)/phi_y) of every row, from labelled posteriors.
+fn expected_rates(posteriors: &Posteriors, phi: &Phi, rows: Option<&[Phi]>) -> Vec<f64> {
+    let rate = |row: usize| {
+        let phi = rows.map_or(phi, |rows| &rows[row]);
+        let odds: f64 = posteriors.row(row).iter().zip(phi.iter()).map(|(s, phi)| s * (1.0 - phi) / phi).sum();
+        1.0 / (1.0 + odds)
+    };
+    (0..posteriors.len()).map(rate).collect()
+}
+
 /// The odds that a labelled row had of not being labelled; unlabelled rows count once.
 fn unlabelled_odds(labels: &Labels, phi: &[Phi]) -> Vec<f64> {
     let mut odds = vec![1.0; labels.len()];
@@ -350,12 +360,14 @@ impl EstimateSettings {
             }
         };
         let verdict = labelling.as_mut().map(|labelling| {
+            let expected = expected_rates(used, &estimate.phi, row_phi.as_deref());
             labelling.verdict(&Circumstances {
                 classes: labels.names(),
                 phi: &estimate.phi,
                 self_masking: self_masking.as_ref().map(|check| check.p_value),
                 identified: shadow,
                 audit: audited.as_ref().map(|audited| &audited.findings),
+                unexplained: evidence.covariates.and_then(|columns| unexplained(columns, labels, &expected)),
             })
         });
         let mut found = Findings {

@@ -6,12 +6,13 @@ use super::recipe::{GivenColumns, Ran, SCORED_ROWS, uncertainty};
 use crate::covariates::{Covariate, Covariates, Design, Product};
 use crate::error::Error;
 use crate::labels::Labels;
-use crate::mechanism::{Direction, Mechanism, MechanismEstimate, Reference, Scores, orthogonal_check};
+use crate::mechanism::{Direction, Mechanism, MechanismEstimate, Reference, Scores, orthogonal_check, quadratic_form};
 use crate::phi::Phi;
 use crate::posteriors::Posteriors;
 use crate::rows::Sample;
 use crate::shares::ClassShares;
-use crate::test::TestResult;
+use crate::test::{TestResult, hotelling_p};
+use nalgebra::{DMatrix, DVector};
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -275,6 +276,59 @@ impl<'a> Candidates<'a> {
         let effects = Effects { encoder: &self.design.encoder, fitted, replicates, rows: &rows };
         Ok(effects.all(|name| self.covariates.get(name).map_or_else(|_| Vec::new(), |column| rates(column, labels))))
     }
+}
+
+/// The p-value of whether r goes with a column by itself, whatever the class: the score test of a logistic regression of r on the
+/// terms that the column would bring into a mechanism.
+pub(super) fn goes_with(column: &str, covariates: &Covariates, labels: &Labels) -> Result<f64, Error> {
+    let design = Design::new(&covariates.usable(&[column.to_owned()], labels)?)?;
+    let (n, terms) = (labels.len() as f64, design.columns());
+    let rate = labels.n_labelled() as f64 / n;
+    let means: Vec<f64> = terms.iter().map(|term| term.iter().sum::<f64>() / n).collect();
+    let mut scores = DVector::zeros(terms.len());
+    let mut covariance = DMatrix::zeros(terms.len(), terms.len());
+    for row in 0..labels.len() {
+        let off = DVector::from_iterator(terms.len(), terms.iter().zip(&means).map(|(term, mean)| term[row] - mean));
+        scores.axpy(f64::from(u8::from(labels.is_labelled(row))) - rate, &off, 1.0);
+        covariance.ger(rate * (1.0 - rate), &off, &off, 1.0);
+    }
+    let (statistic, df) = quadratic_form(&scores, &covariance);
+    Ok(hotelling_p(statistic, df, n - 1.0))
+}
+
+/// Rows of one column that are labelled far more or less often than the mechanism says.
+pub(super) struct Unexplained {
+    pub(super) column: String,
+    pub(super) group: String,
+    pub(super) rate: f64,
+    pub(super) expected: f64,
+}
+
+/// Standard errors, share of rows, and rows, by which a labelling rate must be off to contradict the mechanism. The scores of
+/// the other checks follow the straight lines that a classifier knows; this one is for all that bends, and so gross that no
+/// misfit of the classifier explains it.
+const OFF_BY: (f64, f64, usize) = (5.0, 0.1, 30);
+
+/// The group of rows, along any column, whose labelling rate is furthest from what the mechanism expects, if that is far.
+/// `expected` is P(r=1|x) of every row.
+pub(super) fn unexplained(covariates: &Covariates, labels: &Labels, expected: &[f64]) -> Option<Unexplained> {
+    let (errors, share, fewest) = OFF_BY;
+    let mut worst: Option<(f64, Unexplained)> = None;
+    for column in covariates.columns().iter().filter(|column| column.check().is_ok() && !column.separates(labels)) {
+        for group in column.groups().into_iter().filter(|group| group.rows.len() >= fewest) {
+            let rows = group.rows.len() as f64;
+            let labelled = group.rows.iter().filter(|&&row| labels.is_labelled(row)).count() as f64;
+            let sum: f64 = group.rows.iter().map(|&row| expected[row]).sum();
+            let variance: f64 = group.rows.iter().map(|&row| expected[row] * (1.0 - expected[row])).sum();
+            let off = (labelled - sum).abs();
+            let z = off / variance.sqrt().max(1.0);
+            if off >= share * rows && z >= errors && worst.as_ref().is_none_or(|(worst, _)| z > *worst) {
+                let (column, rate, expected) = (column.name.clone(), labelled / rows, sum / rows);
+                worst = Some((z, Unexplained { column, group: group.name, rate, expected }));
+            }
+        }
+    }
+    worst.map(|(_, found)| found)
 }
 
 fn per_df(check: &ColumnCheck) -> f64 {

@@ -3,7 +3,7 @@
 use super::evidence::Refits;
 use super::groups::Groups;
 use super::intervals::{Draw, IntervalMethod, Intervals, replicates};
-use super::labelling::{Candidates, ClassOnly, Labelling, shadow};
+use super::labelling::{Candidates, ClassOnly, Labelling, goes_with, shadow};
 use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
 use super::{ByGroup, EstimateSettings, Evidence, GroupFindings, LEVEL, ScoredBy};
 use crate::covariates::Covariates;
@@ -32,6 +32,9 @@ pub(super) struct Searched {
 
 /// At most this many columns are taken into the mechanism without being asked for. Every one costs precision.
 const MOST_COLUMNS: usize = 3;
+
+/// The level at which a column must go with labelling by itself to be taken in.
+const BY_ITSELF: f64 = 0.01;
 
 /// At most this many columns are compared by likelihood at each step, those with the strongest scores.
 const MOST_COMPARED: usize = 12;
@@ -208,6 +211,10 @@ impl Steps<'_> {
     /// The column to take into the mechanism next, if any column shows an effect beyond it: the one with which the mechanism
     /// explains best who is labelled. The scores of columns that go together are too much alike to tell: where labels depended
     /// on one of four bands of a satellite picture, the score of another band was the largest in two of three draws.
+    ///
+    /// Only columns that go with labelling by themselves are taken in. Others that show an effect do so because the mechanism
+    /// is of another kind, and a column that predicts the class then bends the class shares until the checks pass: where every
+    /// hospital favoured another class, two such columns moved a share from 0.31 to 0.15, with a verdict, in 6 of 12 draws.
     fn strongest(&self, given: &[String], check: Option<&super::ColumnsCheck>) -> Result<Option<String>, Error> {
         let Some(check) = check.filter(|check| check.columns.iter().any(|column| column.p_holm <= LEVEL)) else {
             return Ok(None);
@@ -215,6 +222,9 @@ impl Steps<'_> {
         let (labels, raw) = (self.evidence.labels, self.evidence.posteriors.as_ref());
         let mut best: Option<(f64, &str)> = None;
         for column in check.columns.iter().filter(|column| column.p_value <= LEVEL).take(MOST_COMPARED) {
+            if goes_with(&column.column, self.covariates, labels)? > BY_ITSELF {
+                continue;
+            }
             let with: Vec<String> = given.iter().chain([&column.column]).cloned().collect();
             let candidates = Candidates::new(self.covariates, &with, labels)?;
             let ran = self.recipe.run(raw, labels, None, &candidates.terms_alone())?;

@@ -1,7 +1,7 @@
 //! The verdict on who got labelled, and its words.
 
 use super::AuditFindings;
-use super::labelling::{ColumnCheck, ColumnEffect, ColumnsCheck, Labelling, LabellingRate};
+use super::labelling::{ColumnCheck, ColumnEffect, ColumnsCheck, Labelling, LabellingRate, Unexplained};
 use crate::mechanism::Reference;
 use crate::phi::Phi;
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,15 @@ impl Labelling {
                 p(p_value)
             ));
         }
+        if let Some(rows) = &about.unexplained {
+            doubts.push(format!(
+                "where `{}` is {}, {:.0}% of the rows are labelled, and the mechanism would make it {:.0}%",
+                rows.column,
+                rows.group,
+                100.0 * rows.rate,
+                100.0 * rows.expected
+            ));
+        }
         if let Some(audit) = about.audit.filter(|audit| audit.contradicts) {
             doubts.push(format!("the audit of {} rows contradicts the mechanism ({})", audit.rows, p(audit.p_value)));
         }
@@ -246,6 +255,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) identified: bool,
     /// What an audit says about the mechanism.
     pub(super) audit: Option<&'a AuditFindings>,
+    /// Rows whose labelling rate is far from what the mechanism says.
+    pub(super) unexplained: Option<Unexplained>,
 }
 
 impl Circumstances<'_> {

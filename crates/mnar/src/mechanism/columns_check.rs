@@ -313,7 +313,7 @@ pub fn orthogonal_check(sample: &Sample<'_>, start: &Mechanism, groups: &[usize]
 }
 
 /// u'V⁺u over the directions that have variance, and their number.
-fn quadratic_form(scores: &DVector<f64>, covariance: &DMatrix<f64>) -> (f64, usize) {
+pub(crate) fn quadratic_form(scores: &DVector<f64>, covariance: &DMatrix<f64>) -> (f64, usize) {
     // In units of each direction, so that the rank does not depend on their scales.
     let scale = covariance.diagonal().map(|variance| if variance > 0.0 { variance.sqrt() } else { 1.0 });
     let unit = DMatrix::from_fn(scores.len(), scores.len(), |i, j| covariance[(i, j)] / (scale[i] * scale[j]));

@@ -13,7 +13,7 @@ mod maximise;
 mod sums;
 
 pub use columns_check::{Direction, Reference, Scores, orthogonal_check};
-pub(crate) use columns_check::{orthogonal_estimate, orthogonal_mechanism, projected_scores};
+pub(crate) use columns_check::{orthogonal_estimate, orthogonal_mechanism, projected_scores, quadratic_form};
 
 use crate::error::Error;
 use crate::estimate::{Covariance, PhiEstimate, Shape, at_one};
