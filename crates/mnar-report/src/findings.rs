@@ -91,7 +91,10 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings, spell: impl 
 pub(crate) fn tried_line(tried: &[TriedClassifier]) -> Option<String> {
     let chosen = tried.iter().find(|tried| tried.chosen)?;
     let others = tried.iter().filter(|tried| !tried.chosen);
-    let others: Vec<String> = others.map(|other| format!("{} {:.3}", other.name, other.log_loss)).collect();
+    // A more complex classifier has to be better by more than chance.
+    let remark = |other: &TriedClassifier| if other.log_loss < chosen.log_loss { ", not clearly lower" } else { "" };
+    let said = |other: &TriedClassifier| format!("{} {:.3}{}", other.name, other.log_loss, remark(other));
+    let others: Vec<String> = others.map(said).collect();
     let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
     Some(format!("{}, log-loss {:.3} on labels that it had not seen{others}", chosen.name, chosen.log_loss))
 }

@@ -82,6 +82,9 @@ impl Report {
     /// What decided who got labelled, in a few words.
     pub(crate) fn short_verdict(&self) -> String {
         let found = &self.findings;
+        if found.positive.is_some() {
+            return "Only one class is ever labelled.".to_owned();
+        }
         let classes: Vec<String> = self.classes().iter().map(|name| cut(name, NAME).replace('`', "'")).collect();
         let contrast = contrast(&classes, &found.phi).unwrap_or_default();
         let given = found.labelling.as_ref().map_or_else(String::new, |of| {
@@ -92,20 +95,28 @@ impl Report {
             return match self.rejects() {
                 Some(true) => format!("Not chance: {contrast}."),
                 Some(false) => "No sign that anything but chance did.".to_owned(),
-                None if found.positive.is_some() => "Only one class is ever labelled.".to_owned(),
                 None if self.nothing_missing() => "Every row has a label.".to_owned(),
                 None => "Not tested.".to_owned(),
             };
         };
         match verdict.kind {
             VerdictKind::AtRandom => "Chance, as far as the checks can see.".to_owned(),
-            VerdictKind::ByClass => format!("The class, or something related to it: {contrast}."),
+            // Without columns, something that goes with the class cannot be told from it.
+            VerdictKind::ByClass if !self.columns_were_checked() => {
+                format!("The class, or something related to it: {contrast}.")
+            }
+            VerdictKind::ByClass => format!("The class: {contrast}."),
             VerdictKind::ByColumns => format!("Columns: {given}. Beyond them, the class shows no effect."),
             VerdictKind::ByClassAndColumns => format!("The class and columns ({given}): {contrast}."),
             VerdictKind::Unclear => {
                 "Unclear: the data contradict every mechanism that was tried, or cannot tell.".to_owned()
             }
         }
+    }
+
+    fn columns_were_checked(&self) -> bool {
+        let check = self.findings.labelling.as_ref().and_then(|of| of.class_enough.as_ref());
+        check.is_some_and(|check| !check.columns.is_empty())
     }
 
     /// What was not checked, although other data could.
@@ -115,9 +126,9 @@ impl Report {
             return Vec::new();
         }
         let mut missing = Vec::new();
-        let looked_at = found.labelling.as_ref().and_then(|of| of.class_enough.as_ref());
-        if looked_at.is_none_or(|check| check.columns.is_empty()) {
-            missing.push("Whether labelling depends on columns such as place, time or who labelled: there were none.");
+        if !self.columns_were_checked() {
+            missing
+                .push("Whether labelling depends on columns such as place, time or who labelled: none were looked at.");
         }
         if found.self_masking.is_none() {
             missing.push("Whether unlabelled rows are as hard to classify as labelled rows of their class.");

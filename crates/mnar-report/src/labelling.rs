@@ -23,11 +23,6 @@ pub(crate) fn in_doubt(found: &Findings) -> bool {
     found.audit.is_none() && found.verdict.as_ref().is_some_and(|verdict| verdict.kind == VerdictKind::Unclear)
 }
 
-/// The columns and the classifier's certainty, as far as a check finds labelling to depend on them.
-pub(crate) fn found_by(check: &ColumnsCheck, level: f64) -> impl Iterator<Item = &ColumnCheck> {
-    check.columns.iter().chain([&check.easy_rows]).filter(move |column| column.p_holm <= level)
-}
-
 /// Names for a sentence, in backticks; the first ones where there are many.
 pub(crate) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<String> = names.map(|name| format!("`{}`", cut(name, 2 * NAME))).collect();
@@ -67,13 +62,13 @@ pub(crate) fn questions(of: &Labelling) -> Vec<Question> {
         by: String::new(),
     };
     all.push(match &of.class_enough {
-        Some(check) => enough("Is the class enough?".into(), check, of.level, "labelling.class_enough.p_value"),
+        Some(check) => enough("Is the class enough?".into(), check, of, "labelling.class_enough.p_value"),
         None => unasked("Is the class enough?", "Not checked: no columns were given"),
     });
     let given = quoted(of.given.iter().map(String::as_str));
     if let Some(check) = &of.class_and_columns_enough {
         let asked = format!("Are the class and {given} enough?");
-        all.push(enough(asked, check, of.level, "labelling.class_and_columns_enough.p_value"));
+        all.push(enough(asked, check, of, "labelling.class_and_columns_enough.p_value"));
     }
     all.push(match &of.class_beyond_columns {
         Some(test) => Question {
@@ -90,8 +85,8 @@ pub(crate) fn questions(of: &Labelling) -> Vec<Question> {
     all
 }
 
-fn enough(asked: String, check: &ColumnsCheck, level: f64, path: &'static str) -> Question {
-    let found: Vec<&str> = found_by(check, level).map(|column| column.column.as_str()).collect();
+fn enough(asked: String, check: &ColumnsCheck, of: &Labelling, path: &'static str) -> Question {
+    let found: Vec<&str> = of.found_in(check).into_iter().map(|column| column.column.as_str()).collect();
     let p_values = match check.columns.len() {
         0 => "one p-value".to_owned(),
         columns => format!("smallest of {} p-values, corrected by Holm's method", columns + 1),
@@ -289,7 +284,9 @@ fn effects_of(effects: &[ColumnEffect], found_here: bool, about: &About) -> Stri
 
 /// The class shares with class and columns beside those with the class alone.
 fn both_estimates(found: &Findings) -> String {
-    let Some(alone) = found.labelling.as_ref().and_then(|of| of.class_only.as_ref()) else { return String::new() };
+    // With an audit, the shares rest on no mechanism.
+    let labelling = found.labelling.as_ref().filter(|_| found.audit.is_none());
+    let Some(alone) = labelling.and_then(|of| of.class_only.as_ref()) else { return String::new() };
     let mut out = "\nClass shares if class and columns decide, and if the class alone does:\n".to_owned();
     let mut table = TextTable::new(&["class", "with columns", "95% interval", "class alone", "95% interval"]);
     for (k, class) in found.about.classes.iter().enumerate() {
@@ -304,7 +301,7 @@ fn both_estimates(found: &Findings) -> String {
 /// The strongest of the columns that the mechanism leaves out although labelling goes with them.
 pub(crate) fn left_out(of: &Labelling) -> String {
     let Some(check) = of.remaining() else { return String::new() };
-    let found: Vec<&ColumnCheck> = found_by(check, of.level).collect();
+    let found: Vec<&ColumnCheck> = of.found_in(check);
     if found.is_empty() {
         return String::new();
     }

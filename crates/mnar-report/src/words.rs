@@ -1,6 +1,6 @@
 //! The meaning of the numbers in plain words.
 
-use crate::labelling::{columns, found_by, quoted};
+use crate::labelling::{columns, quoted};
 use crate::report::Report;
 use crate::table::p_value;
 use mnar::Phi;
@@ -20,12 +20,8 @@ pub(crate) fn most_and_least(phi: &Phi) -> Option<(usize, usize)> {
 /// "class `a` is about 3.0 times as likely to be labelled as class `b`", for the classes that differ most.
 pub(crate) fn contrast(classes: &[String], phi: &Phi) -> Option<String> {
     let (most, least) = most_and_least(phi)?;
-    Some(format!(
-        "class `{}` is about {:.1} times as likely to be labelled as class `{}`",
-        classes[most],
-        phi[most] / phi[least],
-        classes[least]
-    ))
+    let named = |k: usize| format!("class `{}`", classes[k]);
+    Some(mnar::analysis::contrast((&named(most), phi[most]), (&named(least), phi[least])))
 }
 
 /// The verdict of a test in one sentence.
@@ -200,7 +196,7 @@ impl Report {
             lights.push(Light { about: ROWS, meaning, level, sentence });
         }
         if let Some(verdict) = found.verdict.as_ref().filter(|verdict| verdict.kind == VerdictKind::Unclear)
-            && lights.iter().all(|light| light.level == Level::Good)
+            && lights.iter().all(|light| light.level != Level::Bad)
         {
             let meaning = "The estimate rests on a mechanism that the data must not contradict and must identify.";
             lights
@@ -259,14 +255,14 @@ fn other_influences(of: &Labelling) -> Light {
     let beyond = if of.given.is_empty() { "Beyond the class" } else { "Beyond the class and the given columns" };
     let (level, sentence) = match of.remaining() {
         None => (Level::Careful, "Not checked: no columns were given.".to_owned()),
-        Some(check) if check.columns.is_empty() && check.easy_rows.p_holm > of.level => (
+        Some(check) if check.columns.is_empty() && of.found_in(check).is_empty() => (
             Level::Careful,
             format!(
                 "There are no columns to look at; labels show no dependence on how sure the classifier is ({}).",
                 p_value(check.p_value)
             ),
         ),
-        Some(check) => match quoted(found_by(check, of.level).map(|column| column.column.as_str())) {
+        Some(check) => match quoted(of.found_in(check).into_iter().map(|column| column.column.as_str())) {
             found if found.is_empty() => (
                 Level::Good,
                 format!(

@@ -211,8 +211,10 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
     differences.truncate(TOLD);
     let named = found.columns.iter().any(|column| column.fate == ColumnFate::Label);
     let could_be_label = if found.labels.is_none() && !named { guesses(&found.columns) } else { Vec::new() };
-    let (problems, rare) = problems(&mut found, &source.name());
+    let (problems, about_labels) = problems(&mut found, &source.name());
+    let notes = found.notes.iter().map(ToString::to_string).chain(about_labels).chain(separating(&found));
     Ok(Inspection {
+        notes: notes.collect(),
         source: source.name(),
         kind: found.kind.to_owned(),
         rows: found.rows,
@@ -225,8 +227,22 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
         differs_most: differences,
         problems,
         skipped: found.skipped,
-        notes: found.notes.iter().map(ToString::to_string).chain(rare.iter().map(ToString::to_string)).collect(),
     })
+}
+
+/// Features that tell exactly which rows are labelled.
+fn separating(found: &Survey) -> Vec<String> {
+    let Some(labels) = &found.labels else { return Vec::new() };
+    let features = found.columns.iter().filter(|column| column.fate == ColumnFate::Feature);
+    let separates =
+        features.filter(|column| column.values.as_ref().is_some_and(|values| values.covariate().separates(labels)));
+    let say = |column: &SurveyedColumn| {
+        format!(
+            "`{}` tells exactly which rows are labelled; if it is filled in with the label, leave it out",
+            column.name
+        )
+    };
+    separates.map(say).collect()
 }
 
 fn classes(labels: &Labels) -> Vec<ClassCount> {
@@ -235,8 +251,8 @@ fn classes(labels: &Labels) -> Vec<ClassCount> {
     counted.map(|(name, &rows)| ClassCount { name: name.clone(), rows, share: rows as f64 / all }).collect()
 }
 
-/// Everything that would stop a run, or the estimate, and the classes that would be set aside.
-fn problems(found: &mut Survey, source_name: &str) -> (Vec<Problem>, Vec<RareClass>) {
+/// Everything that would stop a run, or the estimate, and what there is to say about the labels.
+fn problems(found: &mut Survey, source_name: &str) -> (Vec<Problem>, Vec<String>) {
     let data = std::mem::take(&mut found.problems).into_iter();
     let mut problems: Vec<Problem> = data.map(|problem| Problem::new(&problem.into())).collect();
     for column in found.columns.iter().filter(|column| column.fate == ColumnFate::CopyOfLabel) {
@@ -244,14 +260,17 @@ fn problems(found: &mut Survey, source_name: &str) -> (Vec<Problem>, Vec<RareCla
         problems.push(Problem::new(&RunError::LeakedLabel { source_name, column }));
     }
     // Without any label, that has been told.
-    let mut rare = Vec::new();
+    let mut notes = Vec::new();
     if let Some(labels) = found.labels.as_ref().filter(|labels| labels.n_labelled() > 0) {
         match check(labels) {
-            Ok(set_aside) => rare = set_aside,
+            Ok(set_aside) => notes.extend(set_aside.iter().map(ToString::to_string)),
+            Err(mnar::Error::OneClass { class }) => notes.push(format!(
+                "only `{class}` is ever labelled: how common it is can only be bounded, unless its share is known and given"
+            )),
             Err(error) => problems.push(Problem::new(&error.into())),
         }
     }
-    (problems, rare)
+    (problems, notes)
 }
 
 /// What the estimate needs of labels: classes, gaps, and enough labels of each class for the folds.

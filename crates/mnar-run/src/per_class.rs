@@ -31,7 +31,11 @@ impl PerClass {
     /// The numbers in the order of the classes. `option` is the name of the option, for messages.
     pub fn resolve(&self, option: &'static str, classes: &[String]) -> Result<Vec<f64>, RunError> {
         let wrong = |what: String| {
-            let shown: Vec<String> = classes.iter().take(3).map(|name| format!("{name}=0.2")).collect();
+            // Shares sum to one.
+            let rest = 1.0 - 0.2 * (classes.len().min(3) as f64 - 1.0);
+            let value = |k: usize| if option == "shares" && k == 0 { rest } else { 0.2 };
+            let named = classes.iter().take(3).enumerate();
+            let shown: Vec<String> = named.map(|(k, name)| format!("{name}={:.1}", value(k))).collect();
             let more = if classes.len() > 3 { ",..." } else { "" };
             Err(RunError::PerClass { option, what, example: format!("{}{more}", shown.join(",")) })
         };

@@ -218,7 +218,7 @@ impl std::fmt::Display for RareClass {
         let (labels, rows) = if self.labels == 1 { ("label", "its row counts") } else { ("labels", "its rows count") };
         write!(
             f,
-            "the class `{}` is set aside: it has {} {labels}, too few to learn from, and {rows} as unlabelled; nothing is said about this class unless more of its rows are labelled",
+            "the class `{}` is set aside: it has {} {labels}, too few to learn from, and {rows} as unlabelled; nothing is said about this class, whose rows count towards the shares of the others, unless more of them are labelled",
             self.class, self.labels
         )
     }

@@ -221,6 +221,26 @@ fn the_verdict_is_of_the_right_kind() {
     }
 }
 
+/// Every site favours another class. Columns that predict the class would make the checks pass, and the shares wrong.
+#[test]
+fn a_mechanism_of_another_kind_is_unclear() {
+    for seed in [31, 32, 33] {
+        let world = world(1500, seed, |y, s, _| [[2.0, -0.5, -2.0], [0.0, 0.0, 0.0], [-2.0, -0.5, 2.0]][s][y] - 0.6);
+        let found = found(&world, Given::Auto).unwrap();
+        let (verdict, given) = (found.verdict.unwrap(), found.labelling.unwrap().given);
+        assert_eq!(verdict.kind, VerdictKind::Unclear, "{given:?}: {}", verdict.headline);
+    }
+}
+
+/// The young and the old are labelled, and no straight line shows it.
+#[test]
+fn rates_that_bend_are_seen() {
+    let world = world(1500, 34, |_, _, age| 2.0 * age * age - 2.5);
+    let verdict = found(&world, Given::Auto).unwrap().verdict.unwrap();
+    assert_eq!(verdict.kind, VerdictKind::Unclear);
+    assert!(verdict.headline.contains("where `age` is "), "{}", verdict.headline);
+}
+
 #[test]
 fn with_every_feature_given_nothing_identifies_the_class() {
     let world = world(800, 6, |y, s, _| [-0.9, 0.0, 0.9][y] + [1.0, 0.0, -1.0][s] - 0.8);

@@ -54,7 +54,7 @@ struct Args {
     #[arg(long)]
     replicates: Option<usize>,
     /// First seed of the studies of mechanisms and questions. Rules were chosen on seeds that are not reported
-    #[arg(long, default_value_t = 8_000_000)]
+    #[arg(long, default_value_t = BASE)]
     base: u64,
     /// Use few draws, to check in about a minute that everything runs
     #[arg(long)]
@@ -88,6 +88,8 @@ struct Results<T> {
     settings: Vec<T>,
 }
 
+/// The first seed of the reported draws.
+const BASE: u64 = 8_000_000;
 /// The command that runs this program; its arguments follow after `--`.
 const COMMAND: &str = "cargo run --release -p study";
 const SIZE: &str = "size_power.json";
@@ -223,6 +225,9 @@ fn write<T: Serialize>(
     let mut skipped = Vec::new();
     let settings = run(&mut skipped)?;
     let mut command = format!("{COMMAND} -- {study} --data DIR");
+    if args.base != BASE {
+        command.push_str(&format!(" --base {}", args.base));
+    }
     if let Some(draws) = args.draws {
         command.push_str(&format!(" --draws {draws}"));
     }

@@ -85,8 +85,8 @@ pub(crate) struct TableArgs {
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
-    /// The sheet of a spreadsheet, with --features [default: the first]
-    #[arg(long, value_name = "NAME", requires = "features")]
+    /// The sheet of a spreadsheet [default: the first]
+    #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
 
     /// The classifier that is cross-fitted on features; auto takes the one that better predicts labels it has not seen

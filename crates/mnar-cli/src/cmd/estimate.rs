@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use mnar::analysis::{EstimateSettings, Findings, IntervalMethod, ReplicateWeights};
 use mnar::keys::Buckets;
 use mnar::{Progress as _, Rows};
-use mnar_data::{AtomicFile, Formulas, LabelledRows, ParquetPredictions, RowNames};
+use mnar_data::{AtomicFile, Formulas, LabelledRows, ParquetPredictions, RowNames, check_not_read, check_output};
 use mnar_report::{bound_text, estimate_text};
 use mnar_run::{PerClass, PositiveAnalysis, PositiveOptions, RunError, estimate_report};
 use std::path::Path;
@@ -27,6 +27,12 @@ pub(crate) fn run(mut args: EstimateArgs, typed: &Typed) -> Result<Outcome> {
     if args.shares.is_empty() && args.phi.is_empty() {
         // Settings that do not go together are refused before the table is read.
         args.settings(&[])?.check(args.table.posterior)?;
+    }
+    for table in args.weights.iter().chain(&args.imputed) {
+        check_output(table, &[&args.table.table])?;
+    }
+    if let Some(page) = &args.report {
+        check_not_read(page, &[&args.table.table])?;
     }
     if args.weights.is_some() {
         weights::check_id(args.table.id.as_deref())?;

@@ -13,7 +13,7 @@ use mnar::evaluate::{EvaluateSettings, Evaluation, KnownMechanism, Model, Scores
 use mnar::keys::Buckets;
 use mnar::mechanism::Mechanism;
 use mnar::{Class, Labels, Phi, PosteriorKind, Posteriors, Rows as _};
-use mnar_data::{AtomicFile, DataError, PredictionColumns, ReadOptions};
+use mnar_data::{AtomicFile, DataError, PredictionColumns, ReadOptions, check_not_read};
 use mnar_report::{Report, evaluate_text};
 use mnar_run::{PerClass, evaluation_page, mechanism_by_columns};
 use ndarray::Array2;
@@ -29,6 +29,9 @@ pub(crate) fn run(mut args: EvaluateArgs, typed: &Typed) -> Result<Outcome> {
     }
     if args.table.features.is_some() && !args.model.is_empty() {
         bail!("--model names columns of a table of predictions, and --features says that the table holds features");
+    }
+    if let Some(page) = &args.report {
+        check_not_read(page, &[&args.table.table])?;
     }
     args.table.hold()?;
     let stop = Stop::on_signals()?;

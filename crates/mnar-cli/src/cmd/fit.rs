@@ -61,6 +61,9 @@ fn trailer(report: &Report, folder: &Path) -> String {
 }
 
 fn default_folder(data: &Path) -> PathBuf {
-    let name = data.file_stem().map_or_else(|| "mnar".into(), |name| name.to_string_lossy().into_owned());
+    let name = match data == Path::new("-") {
+        true => "stdin".to_owned(),
+        false => data.file_stem().map_or_else(|| "mnar".into(), |name| name.to_string_lossy().into_owned()),
+    };
     PathBuf::from(format!("{name}-run"))
 }

@@ -139,14 +139,13 @@ fn shown(levels: &[String]) -> String {
 }
 
 fn text(result: &SimulateOutput) -> String {
-    let mut table = mnar_report::TextTable::new(&["class", "rows", "labels kept", "phi"]);
+    // With odds by column, phi is that of rows whose odds are not changed.
+    let asked = if result.odds.is_empty() { "phi" } else { "phi before --odds" };
+    let mut table = mnar_report::TextTable::new(&["class", "rows", "labels kept", "share kept", asked]);
     for (k, class) in result.classes.iter().enumerate() {
-        table.row(vec![
-            class.clone(),
-            result.rows_per_class[k].to_string(),
-            result.labelled_per_class[k].to_string(),
-            number(result.phi[k]),
-        ]);
+        let (rows, kept) = (result.rows_per_class[k], result.labelled_per_class[k]);
+        let share = number(kept as f64 / rows.max(1) as f64);
+        table.row(vec![class.clone(), rows.to_string(), kept.to_string(), share, number(result.phi[k])]);
     }
     let notes: String = result.notes.iter().map(|note| format!("\nnote: {note}\n")).collect();
     format!(

@@ -8,7 +8,7 @@ use crate::streamed::{about, of_files};
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed};
 use anyhow::{Result, bail};
-use mnar::analysis::{TestFindings, TestMethod, TestSettings};
+use mnar::analysis::{TestFindings, TestMethod, TestSettings, VerdictKind};
 use mnar_data::ParquetPredictions;
 use mnar_report::test_text;
 use mnar_run::TableClassifier;
@@ -69,5 +69,8 @@ fn print(args: &TestArgs, typed: &Typed, settings: &TestSettings, found: &TestFi
             output::print(&test_text(found, settings, refitted, |task| origin.spell(task)))?;
         }
     }
-    Ok(if found.decision.reject && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
+    // The class may matter beyond columns that hide it from the test.
+    let kind = found.verdict.as_ref().map(|verdict| verdict.kind);
+    let by_class = matches!(kind, Some(VerdictKind::ByClass | VerdictKind::ByClassAndColumns));
+    Ok(if (found.decision.reject || by_class) && args.fail_on_reject { Outcome::Rejected } else { Outcome::Done })
 }

@@ -13,7 +13,7 @@ use crate::diagnose::{
     identifiability, labels_for_width, reliability,
 };
 use crate::error::Error;
-use crate::estimate::{PhiEstimate, Stop};
+use crate::estimate::{PhiEstimate, Shares, Stop};
 use crate::kept::Few;
 use crate::labels::Labels;
 use crate::mechanism::Mechanism;
@@ -306,6 +306,7 @@ impl EstimateSettings {
             ));
         }
         warnings.extend(evidence.warnings(in_sample));
+        warnings.extend(evidence.too_cautious(calibration.as_ref().map(|calibration| &calibration.bcts)));
         if evidence.scored_by == ScoredBy::CrossFit && intervals.about.kind == IntervalKind::Information {
             warnings.push(
                 "the intervals take the classifier as given and are too short if it was learnt from few labels"
@@ -400,6 +401,15 @@ impl EstimateSettings {
                 &found.about.labelled_per_class.iter().map(|&count| count as f64).collect::<Vec<_>>(),
                 &audited.phi,
             );
+            if found.groups.is_some() {
+                found.warnings.push(match audited.findings.contradicts {
+                    true => "there are no shares per group: they would rest on the mechanism that the audit contradicts".to_owned(),
+                    false => "the shares per group rest on the mechanism, which the audit does not contradict, and need not add up to those of the audit".to_owned(),
+                });
+                if audited.findings.contradicts {
+                    (found.by, found.groups) = (None, None);
+                }
+            }
             found.method = "audit".to_owned();
             (found.phi, found.phi_se, found.phi_ci95) = (audited.phi, Some(audited.phi_se), Some(audited.phi_ci95));
             found.prevalence = audited.prevalence;
@@ -457,12 +467,14 @@ impl EstimateSettings {
         let Parts { about, intervals, bcts, by_columns, identifiability, renormalised: off, mut warnings } = parts;
         let names = &about.classes;
         let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
-        if !clipped.is_empty() {
+        let contradiction = self.contradiction(&about);
+        if let (None, false) = (&contradiction, clipped.is_empty()) {
             warnings.push(format!(
                 "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and a prior weight makes it steadier",
                 quote(&clipped)
             ));
         }
+        warnings.extend(contradiction);
         if !estimate.stop.converged() {
             warnings.push(format!("the estimator stopped before it converged: {:?}", estimate.stop));
         }
@@ -522,6 +534,35 @@ impl EstimateSettings {
             stop: estimate.stop,
             about,
         })
+    }
+
+    /// What is wrong with a mechanism, or with class shares, that the user states and the labels rule out.
+    fn contradiction(&self, about: &About) -> Option<String> {
+        // Standard errors: nobody states such numbers to the last row.
+        const FAR: f64 = 4.0;
+        let n = about.n as f64;
+        let counts = || about.labelled_per_class.iter().map(|&count| count as f64);
+        if let Some(phi) = self.phi.as_ref().filter(|phi| phi.len() == about.classes.len()) {
+            // Every label stands for 1/phi rows.
+            let rows: f64 = counts().zip(phi.iter()).map(|(count, phi)| count / phi).sum();
+            let variance: f64 = counts().zip(phi.iter()).map(|(count, phi)| count * (1.0 - phi) / (phi * phi)).sum();
+            return ((rows - n).abs() > FAR * variance.sqrt() + 0.5).then(|| {
+                format!(
+                    "the given phi contradict the data: with them the labels stand for {rows:.0} rows, and there are {n}; the shares are right only if the phi are right up to a common factor, and the weights do not add up"
+                )
+            });
+        }
+        let Some(Shares::Known(shares)) = &self.shares else { return None };
+        let k = (0..shares.len()).find(|&k| {
+            let (count, expected) = (about.labelled_per_class[k] as f64, n * shares[k]);
+            count - expected > FAR * (expected * (1.0 - shares[k])).sqrt() + 0.5
+        })?;
+        Some(format!(
+            "the given shares contradict the data: {:.1}% of all rows carry the label `{}`, whose share is said to be {:.1}%",
+            100.0 * about.labelled_per_class[k] as f64 / n,
+            about.classes[k],
+            100.0 * shares[k]
+        ))
     }
 
     fn labels_for_width(

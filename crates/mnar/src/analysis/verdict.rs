@@ -67,6 +67,12 @@ impl Labelling {
         self.found_here || self.class_enough.as_ref().is_some_and(|check| check.columns.iter().any(rejected))
     }
 
+    /// What a check finds labelling to depend on: columns, and the classifier's certainty.
+    pub fn found_in<'a>(&self, check: &'a ColumnsCheck) -> Vec<&'a ColumnCheck> {
+        let columns = check.columns.iter().filter(|column| column.p_holm <= self.level);
+        columns.chain(Some(&check.easy_rows).filter(|rows| rows.p_holm <= self.easy_rows_level(check))).collect()
+    }
+
     /// The check of the mechanism that the estimate rests on.
     pub fn remaining(&self) -> Option<&ColumnsCheck> {
         if self.given.is_empty() { self.class_enough.as_ref() } else { self.class_and_columns_enough.as_ref() }
@@ -152,14 +158,14 @@ impl Labelling {
                 p(self.chance.p_value)
             ),
             VerdictKind::AtRandom => format!(
-                "No sign that labels depend on the class ({}). Whether they depend on columns was not checked: there are none here.",
+                "No sign that labels depend on the class ({}). Whether they depend on columns was not checked: none were given.",
                 p(self.chance.p_value)
             ),
             VerdictKind::ByClass if self.columns_checked() => {
                 format!("The class decides who gets labelled: {contrast} ({}).", p(self.chance.p_value))
             }
             VerdictKind::ByClass => format!(
-                "Labels depend on the class, or on something related to it ({}): if the class alone decides, {contrast}. Whether columns decide was not checked: there are none here.",
+                "Labels depend on the class, or on something related to it ({}): if the class alone decides, {contrast}. Whether columns decide was not checked: none were given.",
                 p(self.chance.p_value)
             ),
             VerdictKind::ByColumns => format!(
@@ -175,7 +181,7 @@ impl Labelling {
                 doubts.join("; "),
                 match about.audit {
                     None =>
-                        "The estimate below rests on a mechanism that the data contradict or cannot identify; do not rely on it.",
+                        "An estimate would rest on a mechanism that the data contradict or cannot identify; do not rely on it.",
                     Some(_) => "The class shares below come from the audit and do not rest on any mechanism.",
                 }
             ),
@@ -194,8 +200,7 @@ impl Labelling {
                 [] => "Is the class enough?".to_owned(),
                 given => format!("Are the class and {} enough?", given.join(", ")),
             };
-            let found = check.columns.iter().filter(|column| column.p_holm <= self.level);
-            let found = found.chain(Some(&check.easy_rows).filter(|rows| rows.p_holm <= self.easy_rows_level(check)));
+            let found = self.found_in(check).into_iter();
             let found: Vec<String> = found.map(|column| format!("{} ({})", column.column, p(column.p_holm))).collect();
             checked.push(match found.as_slice() {
                 [] if check.columns.is_empty() => format!(
@@ -264,12 +269,24 @@ impl Circumstances<'_> {
         let order = |a: &usize, b: &usize| self.phi[*a].total_cmp(&self.phi[*b]);
         let of = 0..self.phi.len();
         let (Some(most), Some(least)) = (of.clone().max_by(order), of.min_by(order)) else { return String::new() };
-        format!(
-            "`{}` is about {:.1} times as likely to be labelled as `{}`",
-            self.classes[most],
-            self.phi[most] / self.phi[least],
-            self.classes[least]
-        )
+        let quoted = |k: usize| format!("`{}`", self.classes[k]);
+        contrast((&quoted(most), self.phi[most]), (&quoted(least), self.phi[least]))
+    }
+}
+
+/// Beyond this, a ratio of labelling rates says no more than that one of them is next to nothing.
+const LARGEST_RATIO: f64 = 50.0;
+
+/// How much more often rows of one class are labelled than rows of another, in words; each with its phi. Where nearly all rows
+/// have a label, the missing ones tell more.
+pub fn contrast((most, phi_most): (&str, f64), (least, phi_least): (&str, f64)) -> String {
+    let times = |ratio: f64| match ratio <= LARGEST_RATIO {
+        true => format!("about {ratio:.1} times"),
+        false => format!("more than {LARGEST_RATIO:.0} times"),
+    };
+    match phi_least > 0.8 && phi_most > phi_least {
+        true => format!("{least} lacks its label {} as often as {most}", times((1.0 - phi_least) / (1.0 - phi_most))),
+        false => format!("{most} is {} as likely to be labelled as {least}", times(phi_most / phi_least)),
     }
 }
 

@@ -196,7 +196,10 @@ impl EvaluateSettings {
         let interval = IntervalAbout { replicates: count, failed_replicates: failed, ..IntervalAbout::new(kind) };
         Ok(Evaluation {
             about: About::from(labels),
-            cautions: cautions(&findings),
+            cautions: cautions(&findings)
+                .into_iter()
+                .chain(evidence.too_cautious(findings.calibration.as_ref()))
+                .collect(),
             models: models.iter().map(|model| model.name.to_owned()).collect(),
             metrics,
             differences: table.differences(labels.names(), &naive, &corrected, &replicates, &influences),
