@@ -57,11 +57,13 @@ impl<'a> Influences<'a> {
         let count = replicates.len() as f64;
         let (mean, sd) = mean_and_sd(replicates);
         let variance = sd * sd;
+        let rows = self.weights.first().map_or(0, |weights| weights.len());
+        // With many rows to few replicates the noise hides all influences, and then no row decides by itself.
+        let visible = 3.0 * rows as f64 <= count * count;
         let usable = self.weights.len() == replicates.len() && variance > 0.0;
-        if !usable {
+        if !(usable && visible) {
             return Spread { sd, freedom: count - 1.0 };
         }
-        let rows = self.weights[0].len();
         let mut influence = vec![0.0; rows];
         for (weights, value) in self.weights.iter().zip(replicates) {
             let off = (value - mean) / count;
