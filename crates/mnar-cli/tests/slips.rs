@@ -105,7 +105,7 @@ fn numbers_that_were_written_for_people_are_pointed_out() {
 #[test]
 fn columns_that_come_with_the_label_are_pointed_out() {
     let folder = tempfile::tempdir().unwrap();
-    let filled = |i: usize| (i * 13 % 10) < if i % 3 == 0 { 7 } else { 3 };
+    let filled = |i: usize| (i * 13 % 10) < if i.is_multiple_of(3) { 7 } else { 3 };
     write(
         &folder,
         "clinic.csv",

@@ -57,18 +57,17 @@ pub(crate) fn disguise<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Opti
     let enough = |hits: usize| 10 * hits >= 9 * count;
     let looks = |is: &dyn Fn(&str) -> bool| enough(texts.clone().filter(|text| is(text)).count());
     let example = |is: &dyn Fn(&str) -> bool| texts.clone().find(|text| is(text));
-    let is_number = |text: &str| text.parse::<f64>().is_ok();
-    let plain_or = |is: &dyn Fn(&str) -> bool, text: &str| is(text) || is_number(text);
     // Where some are plain numbers, the others decide.
-    let kinds: [(Disguise, &dyn Fn(&str) -> bool); 4] = [
-        (Disguise::Time, &is_time),
-        (Disguise::Date, &is_date),
-        (Disguise::Thousands, &has_thousands),
-        (Disguise::DecimalComma, &|text| decimal_comma(text).is_some()),
+    type Looks = fn(&str) -> bool;
+    let kinds: [(Disguise, Looks); 4] = [
+        (Disguise::Time, is_time),
+        (Disguise::Date, is_date),
+        (Disguise::Thousands, has_thousands),
+        (Disguise::DecimalComma, |text| decimal_comma(text).is_some()),
     ];
     for (kind, is) in kinds {
-        if looks(&|text| plain_or(is, text))
-            && let Some(example) = example(is)
+        if looks(&|text| is(text) || text.parse::<f64>().is_ok())
+            && let Some(example) = example(&is)
         {
             return Some((kind, example));
         }
