@@ -196,7 +196,7 @@ mod tests {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(2);
         let weights: Vec<Vec<f64>> = (0..20_000).map(|_| Exp1.sample_iter(&mut rng).take(20).collect()).collect();
         // Ten rows are 1 and ten are -1: the variance of their mean is 1/19, and that of its replicates 1/21.
-        let sign = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         let mean = |w: &Vec<f64>| w.iter().enumerate().map(|(i, w)| sign(i) * w).sum::<f64>() / w.iter().sum::<f64>();
         let replicates: Vec<f64> = weights.iter().map(mean).collect();
         let plain = mean_and_sd(&replicates).1.powi(2);
