@@ -4,7 +4,7 @@ use crate::errors::{Kind, exception, keyword, of_run};
 use crate::interrupt::interruptible;
 use crate::tables::{Data, TABLE};
 use mnar::conformal::SetKind;
-use mnar_data::{Column, Memory, Split};
+use mnar_data::{Column, Memory, Note, SourceKind, Split, check_output};
 use mnar_run::{FitOptions, FitRequest, PerClass, PredictOptions, Predictions, RunError, SetOptions};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -86,7 +86,7 @@ pub(crate) fn predict<'py>(
     sets: Option<(f64, String)>,
     shares: Option<BTreeMap<String, f64>>,
     memory: Option<String>,
-) -> PyResult<Option<Vec<(String, Values<'py>)>>> {
+) -> PyResult<(Option<Vec<(String, Values<'py>)>>, Vec<String>)> {
     let split = match split {
         "train" => Split::Train,
         "validation" => Split::Validation,
@@ -108,15 +108,21 @@ pub(crate) fn predict<'py>(
         }
     };
     let options = PredictOptions { id, split, baseline, sets, shares: shares.map(PerClass::Named) };
-    let predicted = interruptible(py, true, move |_| -> Result<Option<Predictions>, RunError> {
-        let predictions = mnar_run::predict(&folder, data.source().with_memory(memory), &options)?;
-        match output {
-            Some(path) => predictions.write(&path).map(|()| None),
-            None => Ok(Some(predictions)),
+    let written = output.is_some();
+    let predicted = interruptible(py, true, move |_| -> Result<Predictions, RunError> {
+        if let (Some(path), SourceKind::Path(from)) = (&output, data.source().kind) {
+            check_output(path, &[from])?;
         }
+        let predictions = mnar_run::predict(&folder, data.source().with_memory(memory), &options)?;
+        if let Some(path) = output {
+            predictions.write(&path)?;
+        }
+        Ok(predictions)
     })?;
     let predictions = predicted.map_err(|error| of_run(py, &error))?;
-    Ok(predictions.map(|predictions| {
+    let odd = predictions.notes().iter().filter(|note| matches!(note, Note::NotLearnt { .. } | Note::NewGaps { .. }));
+    let said = odd.map(ToString::to_string).chain(predictions.warnings().iter().cloned()).collect();
+    let columns = (!written).then(|| {
         let columns = predictions.columns().into_iter();
         let values = |column| match column {
             Column::Numbers(numbers) => Values::Numbers(PyArray1::from_slice(py, numbers)),
@@ -126,7 +132,8 @@ pub(crate) fn predict<'py>(
             }
         };
         columns.map(|(name, column)| (name, values(column))).collect()
-    }))
+    });
+    Ok((columns, said))
 }
 
 /// The command `mnar`: runs it with these words, the name of the program first, and returns its exit code.

@@ -212,3 +212,15 @@ def test_memory_and_budget(frame, tmp_path):
     with pytest.raises(mnar.RunError, match="memory"):
         run.predict(path, memory="8MB")
     assert len(run.predict(frame, memory="1GB")) == len(frame)
+
+
+def test_predictions_say_what_was_not_learnt(frame, tmp_path):
+    sites = np.where(np.arange(len(frame)) % 2 == 0, "north", "south")
+    run = mnar.fit(frame.assign(site=sites), label="tumour", out=tmp_path / "run", **QUICK)
+    new = frame.head(5).assign(site="east").drop(columns="tumour")
+    with pytest.warns(mnar.MnarWarning, match="5 rows have a value of `site` that was met at most once in training"):
+        run.predict(new)
+    path = tmp_path / "new.csv"
+    new.to_csv(path, index=False)
+    with pytest.raises(mnar.MnarError, match="would replace it"):
+        run.predict(path, path)

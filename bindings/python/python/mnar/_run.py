@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from . import _native, _tables
+from . import _inputs, _native, _tables
 from ._errors import InputError, SettingsError
 
 #: Options that take several values; a single one may be given as it is.
@@ -93,7 +93,9 @@ class Run:
         target = None if output is None else Path(output)
         asked = None if sets is None else (float(sets), set_kind)
         moved = None if shares is None else {str(name): float(share) for name, share in shares.items()}
-        columns = _native.predict(self.folder, _tables.source(data), target, id, split, baseline, asked, moved, memory)
+        found = _native.predict(self.folder, _tables.source(data), target, id, split, baseline, asked, moved, memory)
+        columns, said = found
+        _inputs.warn(said)
         if columns is None:
             return None
         try:
