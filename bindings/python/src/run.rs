@@ -64,6 +64,9 @@ fn parse_options(py: Python<'_>, text: &str) -> PyResult<FitOptions> {
     serde_json::from_value(given.into()).map_err(|error| wrong(error.to_string()))
 }
 
+/// Columns and their names.
+type NamedValues<'py> = Vec<(String, Values<'py>)>;
+
 /// A column of predictions.
 #[derive(IntoPyObject)]
 pub(crate) enum Values<'py> {
@@ -86,7 +89,7 @@ pub(crate) fn predict<'py>(
     sets: Option<(f64, String)>,
     shares: Option<BTreeMap<String, f64>>,
     memory: Option<String>,
-) -> PyResult<(Option<Vec<(String, Values<'py>)>>, Vec<String>)> {
+) -> PyResult<(Option<NamedValues<'py>>, Vec<String>)> {
     let split = match split {
         "train" => Split::Train,
         "validation" => Split::Validation,
