@@ -114,7 +114,7 @@ impl Table {
         let Rows::Features { encoder, encoded } = &self.rows else { return Ok(None) };
         let plan = match &self.folds {
             Some(folds) => FoldPlan::given(folds.clone()),
-            None => FoldPlan::for_labels(&self.labels, args.folds, args.seed)?,
+            None => FoldPlan::for_rows(encoded.view(), &self.labels, args.folds, args.seed)?,
         };
         let (which, softmax) = (args.classifier, args.softmax());
         let table = EncodedTable { encoder, x: encoded.view() };

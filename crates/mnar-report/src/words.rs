@@ -4,12 +4,9 @@ use crate::labelling::{columns, quoted};
 use crate::report::Report;
 use crate::table::p_value;
 use mnar::Phi;
-use mnar::analysis::{IntervalKind, Labelling, TestDecision, VerdictKind};
+use mnar::analysis::{HARDNESS_LEVEL, IntervalKind, Labelling, TestDecision, VerdictKind};
 use mnar::diagnose::Verdict;
 use mnar::test::{SelfMaskingCheck, TestResult};
-
-/// At or below this p-value the self-masking check is reported as a sign of trouble: its size at 5% is 5.6% to 8.0%.
-const DOUBT: f64 = 0.01;
 
 /// The classes with the largest and the smallest phi.
 pub(crate) fn most_and_least(phi: &Phi) -> Option<(usize, usize)> {
@@ -50,7 +47,7 @@ pub(crate) fn percents((low, high): (f64, f64)) -> String {
 /// The self-masking check in one line.
 pub(crate) fn self_masking_line(check: &SelfMaskingCheck) -> String {
     let p = p_value(check.p_value);
-    if check.p_value > DOUBT {
+    if check.p_value > HARDNESS_LEVEL {
         format!("no sign that labels depend on more than the class ({p})")
     } else {
         format!("labels seem to depend on more than the class ({p}): {}; see the sensitivity analysis", misfit(check))
@@ -177,7 +174,8 @@ impl Report {
         let mut lights: Vec<Light> = found.labelling.iter().map(other_influences).collect();
         if let Some(check) = &found.self_masking {
             let p = p_value(check.p_value);
-            let (level, sentence) = if check.p_value > DOUBT {
+            let doubtful = found.labelling.as_ref().map_or(HARDNESS_LEVEL, Labelling::hardness_level);
+            let (level, sentence) = if check.p_value > doubtful {
                 let sentence = match found.verdict {
                     Some(_) => format!(
                         "No sign that unlabelled rows are harder or easier than labelled rows of the same classes ({p})."

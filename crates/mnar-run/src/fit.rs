@@ -247,7 +247,10 @@ impl Run<'_> {
             let findings = Findings::nothing_missing(labels, seed);
             return Ok(Analysed { findings, test: None, others: None, guess: None, sets: None, evaluation: None });
         }
-        let folds = FoldPlan::for_labels(labels, self.plan.folds, seed)?;
+        let folds = match self.examples {
+            Examples::Table(x) => FoldPlan::for_rows(x.view(), labels, self.plan.folds, seed)?,
+            Examples::Images { .. } => FoldPlan::for_labels(labels, self.plan.folds, seed)?,
+        };
         let covariates = self.covariates;
         let names = match self.encoding {
             Encoding::Table(encoder) => encoder.feature_names(),

@@ -1,26 +1,34 @@
 //! Cross-fitting: every row is scored by a classifier that has not seen it.
 
+mod copies;
+
+pub use copies::Copies;
+
 use crate::classify::{Classifier, Fitted, Training};
 use crate::error::Error;
 use crate::labels::{Class, Labels};
 use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::progress::Progress;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Which fold each row belongs to.
 ///
 /// Folds are drawn uniformly over *all* rows, without looking at the labels: stratifying by class would break the
-/// exchangeability of r within a fold on which the permutation test rests.
+/// exchangeability of r within a fold on which the permutation test rests. Copies of a row may be kept in one fold, which
+/// does not look at the labels either.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoldPlan {
     fold: Vec<u32>,
     n_folds: usize,
     /// How many plans were drawn and dropped because a class had all its labels in one fold.
     redrawn: usize,
+    /// Rows that are kept together.
+    copies: Option<Arc<Copies>>,
 }
 
 impl FoldPlan {
@@ -36,15 +44,47 @@ impl FoldPlan {
                 range: "at least 2 and at most the number of rows",
             });
         }
+        Ok(Self::drawn(n, n_folds, seed))
+    }
+
+    fn drawn(n: usize, n_folds: usize, seed: u64) -> Self {
         let mut fold: Vec<u32> = (0..n).map(|i| (i % n_folds) as u32).collect();
         fold.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-        Ok(Self { fold, n_folds, redrawn: 0 })
+        Self { fold, n_folds, redrawn: 0, copies: None }
     }
 
     /// Like [`FoldPlan::uniform`], drawn again until no class has all its labels in one fold: a classifier that is scored
     /// on a class must have seen it. With ten labels per class and five folds that happens once in two million draws; the
     /// count is in [`FoldPlan::redrawn`].
     pub fn for_labels(labels: &Labels, n_folds: usize, seed: u64) -> Result<Self, Error> {
+        Self::keeping_together(None, labels, n_folds, seed)
+    }
+
+    /// Like [`FoldPlan::for_labels`], with copies of a row in one fold: a classifier that learnt from one of them would know the
+    /// label of the others, and labelled rows would look easier than unlabelled ones. See [`Copies::among`] for what counts as a
+    /// copy.
+    pub fn for_rows<T: Copy + Into<f64>>(
+        x: ArrayView2<'_, T>,
+        labels: &Labels,
+        n_folds: usize,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let copies = Copies::among(x).filter(|copies| copies.leave_a_choice(labels, n_folds));
+        Self::keeping_together(copies.map(Arc::new), labels, n_folds, seed)
+    }
+
+    /// Another draw of the same kind, for other labels of the same rows.
+    pub(crate) fn drawn_again(&self, labels: &Labels, seed: u64) -> Result<Self, Error> {
+        let copies = self.copies.clone().filter(|copies| copies.leave_a_choice(labels, self.n_folds));
+        Self::keeping_together(copies, labels, self.n_folds, seed)
+    }
+
+    fn keeping_together(
+        copies: Option<Arc<Copies>>,
+        labels: &Labels,
+        n_folds: usize,
+        seed: u64,
+    ) -> Result<Self, Error> {
         if let Some(k) = labels.counts().iter().position(|&count| count < Self::FEWEST_LABELS) {
             return Err(Error::TooFewLabels {
                 class: labels.names()[k].clone(),
@@ -55,7 +95,11 @@ impl FoldPlan {
         }
         for redrawn in 0.. {
             // Plans of one seed must not be those of its neighbours.
-            let plan = Self::uniform(labels.len(), n_folds, seed ^ (redrawn as u64) << 48)?;
+            let seed = seed ^ (redrawn as u64) << 48;
+            let plan = match &copies {
+                None => Self::uniform(labels.len(), n_folds, seed)?,
+                Some(copies) => copies.plan(n_folds, seed),
+            };
             let mut first: Vec<Option<u32>> = vec![None; labels.n_classes()];
             let mut spread = vec![false; labels.n_classes()];
             for (i, class) in labels.labelled() {
@@ -65,7 +109,7 @@ impl FoldPlan {
                 }
             }
             if spread.iter().all(|spread| *spread) {
-                return Ok(Self { redrawn, ..plan });
+                return Ok(Self { redrawn, copies, ..plan });
             }
         }
         unreachable!("two labels land in different folds with positive probability")
@@ -74,12 +118,12 @@ impl FoldPlan {
     /// A plan made elsewhere: the fold of each row, numbered from 0.
     pub fn given(fold: Vec<u32>) -> Self {
         let n_folds = fold.iter().max().map_or(0, |max| *max as usize + 1);
-        Self { fold, n_folds, redrawn: 0 }
+        Self { fold, n_folds, redrawn: 0, copies: None }
     }
 
     /// All rows in one fold: the classifier was trained elsewhere and has seen none of them.
     pub fn single(n: usize) -> Self {
-        Self { fold: vec![0; n], n_folds: 1, redrawn: 0 }
+        Self { fold: vec![0; n], n_folds: 1, redrawn: 0, copies: None }
     }
 
     /// The fold of each row.
@@ -95,6 +139,11 @@ impl FoldPlan {
     /// How many plans were dropped because a class had all its labels in one fold.
     pub fn redrawn(&self) -> usize {
         self.redrawn
+    }
+
+    /// How many rows are copies of an earlier row, and kept in its fold.
+    pub fn copies(&self) -> usize {
+        self.copies.as_ref().map_or(0, |copies| copies.group.len() - copies.groups)
     }
 
     /// The rows of each fold.

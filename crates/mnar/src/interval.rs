@@ -126,12 +126,27 @@ impl Replicates {
     /// Intervals around `estimate` for phi: Student's t on the logit scale with the replicates' spread. Where replicates
     /// pile up at the boundary phi = 1 there is no such shape, and their percentiles are given.
     pub fn phi_intervals(&self, estimate: &Phi, level: f64) -> Vec<(f64, f64)> {
-        intervals(&columns(&self.phi, Phi::as_slice), estimate.as_slice(), level)
+        self.phi_intervals_resting_on(estimate, level, None)
     }
 
     /// The same for the class shares.
     pub fn prevalence_intervals(&self, estimate: &ClassShares, level: f64) -> Vec<(f64, f64)> {
-        intervals(&columns(&self.prevalence, ClassShares::as_slice), estimate.as_slice(), level)
+        self.prevalence_intervals_resting_on(estimate, level, None)
+    }
+
+    /// Intervals of phi that rest on so many rows, class by class.
+    pub(crate) fn phi_intervals_resting_on(&self, estimate: &Phi, level: f64, rows: Option<&[f64]>) -> Vec<(f64, f64)> {
+        intervals(&columns(&self.phi, Phi::as_slice), estimate.as_slice(), level, rows)
+    }
+
+    /// The same for the class shares.
+    pub(crate) fn prevalence_intervals_resting_on(
+        &self,
+        estimate: &ClassShares,
+        level: f64,
+        rows: Option<&[f64]>,
+    ) -> Vec<(f64, f64)> {
+        intervals(&columns(&self.prevalence, ClassShares::as_slice), estimate.as_slice(), level, rows)
     }
 
     /// Standard deviations of phi over the replicates.
@@ -178,11 +193,39 @@ fn percentile_interval(mut values: Vec<f64>, level: f64) -> (f64, f64) {
     (at((1.0 - level) / 2.0), at((1.0 + level) / 2.0))
 }
 
-fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f64)> {
+/// The spread of replicates under exponential weights, and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    /// The standard deviation, corrected for the few rows that it rests on.
+    pub(crate) sd: f64,
+    /// Its degrees of freedom.
+    pub(crate) freedom: f64,
+}
+
+impl Spread {
+    /// Fewer rows, or degrees of freedom, than this say nothing anymore.
+    const FEWEST: f64 = 4.0;
+
+    /// The standard deviation `sd` of `count` replicates of a number that rests on so many rows: σ⁴/Σu⁴, if u are the
+    /// influences of the rows and σ² is the variance. A handful of rows that weigh much make up most of the variance then, and
+    ///
+    /// - it is not well known: by Satterthwaite's formula it has twice as many degrees of freedom as there are rows;
+    /// - the replicates show too little of it. The mean of m rows has a variance of s²/(m − 1), where s² is their mean squared
+    ///   deviation; weights of the exponential distribution show s²/(m + 1).
+    pub(crate) fn resting_on(rows: f64, sd: f64, count: usize) -> Self {
+        let most = count as f64 - 1.0;
+        let freedom = (1.0 / (0.5 / rows + 1.0 / most)).clamp(Self::FEWEST.min(most), most);
+        let rows = rows.max(Self::FEWEST);
+        Self { sd: if rows.is_finite() { sd * ((rows + 1.0) / (rows - 1.0)).sqrt() } else { sd }, freedom }
+    }
+}
+
+fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64, rows: Option<&[f64]>) -> Vec<(f64, f64)> {
     columns
         .iter()
         .zip(estimate)
-        .map(|(values, &centre)| {
+        .enumerate()
+        .map(|(k, (values, &centre))| {
             let logit = |p: f64| (p / (1.0 - p)).ln();
             let back = |x: f64| 1.0 / (1.0 + (-x).exp());
             let on_boundary = values.iter().filter(|value| **value >= 1.0).count() as f64 / values.len() as f64;
@@ -193,8 +236,9 @@ fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64) -> Vec<(f64, f6
                 return (low.min(centre), high.max(centre));
             }
             // Few replicates know the spread roughly: 20 of them widen the interval by 7%.
-            let half = t_quantile(level, inside.len() - 1);
-            let half = half * mean_and_sd(&inside.into_iter().map(logit).collect::<Vec<_>>()).1;
+            let sd = mean_and_sd(&inside.iter().copied().map(logit).collect::<Vec<_>>()).1;
+            let spread = Spread::resting_on(rows.map_or(f64::INFINITY, |rows| rows[k]), sd, inside.len());
+            let half = t_quantile(level, spread.freedom as usize) * spread.sd;
             (back(logit(centre) - half), back(logit(centre) + half))
         })
         .collect()

@@ -351,7 +351,7 @@ fn setting(table: &Table, words: &str, cause: Cause, plan: Plan<'_>) -> Result<S
         let rows = table.draw(cause, seeds.data)?;
         let k = rows.labels.n_classes();
         let n = rows.y.len() as f64;
-        let plan = FoldPlan::for_labels(&rows.labels, FOLDS, seeds.folds)?;
+        let plan = FoldPlan::for_rows(rows.x.view(), &rows.labels, FOLDS, seeds.folds)?;
         let trees = tuned_trees(&rows.x, &rows.labels, &plan, seeds.folds)?;
         let evidence =
             better_of(&rows.x, &rows.labels, &trees, &plan, seeds.folds)?.with_covariates(&rows.covariates)?;

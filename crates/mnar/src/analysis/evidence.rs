@@ -156,7 +156,7 @@ impl<'a> Evidence<'a> {
 
     /// Warnings about the rows and how they were scored.
     pub(super) fn warnings(&self, in_sample: Option<InSampleCheck>) -> Vec<String> {
-        self.notes.iter().cloned().chain(self.scoring_warning(in_sample)).collect()
+        self.notes.iter().cloned().chain(self.copies_warning()).chain(self.scoring_warning(in_sample)).collect()
     }
 
     /// A doubt where probabilities of unknown origin are far too cautious on the labelled rows, as those of a forest are on the
@@ -167,6 +167,16 @@ impl<'a> Evidence<'a> {
         (self.scored_by == ScoredBy::Unknown && slope >= SLOPE).then(|| {
             format!(
                 "on the labelled rows, the probabilities are far too cautious (calibration slope {slope:.1}): either the model is, or it was trained on these rows, and then the results cannot be trusted; use out-of-fold predictions, and name the column of their folds"
+            )
+        })
+    }
+
+    /// Rows that appear several times, if they are more than one in a hundred.
+    fn copies_warning(&self) -> Option<String> {
+        let (copies, n) = (self.plan.copies(), self.labels.len());
+        (copies * 100 > n).then(|| {
+            format!(
+                "{copies} of {n} rows are copies of other rows. Copies are scored by a classifier that has seen none of them, but they count as rows of their own: if they are the same cases entered again, remove them, because intervals are too short and tests too sure"
             )
         })
     }
@@ -214,7 +224,7 @@ const KEPT: usize = 20_000_000;
 pub(super) struct Refits<'a> {
     features: Features<'a>,
     labels: &'a Labels,
-    n_folds: usize,
+    plan: FoldPlan,
     seed: u64,
     started: Option<Box<dyn Classifier<Array2<f64>>>>,
     kept: Vec<OnceLock<Posteriors>>,
@@ -231,7 +241,7 @@ impl<'a> Refits<'a> {
         let numbers = labels.len().saturating_mul(labels.n_classes()).saturating_mul(replicates);
         let kept = if numbers <= KEPT { replicates } else { 0 };
         let kept = (0..kept).map(|_| OnceLock::new()).collect();
-        Ok(Some(Self { features, labels, n_folds: evidence.plan.n_folds(), seed, started, kept }))
+        Ok(Some(Self { features, labels, plan: evidence.plan.clone().into_owned(), seed, started, kept }))
     }
 
     /// The posteriors of a replicate, whose rows have these weights.
@@ -264,7 +274,7 @@ impl<'a> Refits<'a> {
     fn refitted(&self, weights: &[f64], replicate: u64) -> Result<Posteriors, Error> {
         // New folds as well: their draw is part of what makes the estimate vary.
         let seed = self.seed.wrapping_add((replicate + 1) << 20);
-        let plan = FoldPlan::for_labels(self.labels, self.n_folds, seed)?;
+        let plan = self.plan.drawn_again(self.labels, seed)?;
         let classifier = self.started.as_deref().unwrap_or(self.features.classifier);
         let features = Features { classifier, ..self.features };
         features.posteriors(self.labels, &plan, Some(weights), seed, &())

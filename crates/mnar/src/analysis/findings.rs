@@ -326,9 +326,10 @@ impl EstimateSettings {
             },
         };
         let identified = if matrices { Some(identifiability(&sample, &estimate)?) } else { None };
-        let by_class = labelling.as_ref().is_some_and(|labelling| labelling.given.is_empty());
-        if let Some(identified) = identified.as_ref().filter(|_| by_class)
-            && intervals.widen(&sample, &estimate, identified.verdict == Verdict::Poor)?
+        let columns: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
+        let start = by_columns.cloned().unwrap_or_else(|| Mechanism::of_classes(&estimate.phi));
+        if let Some(identified) = identified.as_ref().filter(|_| labelling.is_some())
+            && intervals.widen(&sample.given(&columns)?, &estimate, &start, identified.verdict == Verdict::Poor)?
         {
             warnings.push(
                 "the intervals are widened: they also cover what follows if the classifier's probabilities are off"

@@ -264,16 +264,19 @@ impl TestSettings {
     fn bootstrap(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<TestResult, Error> {
         let logits;
         let (features, folds) = match &evidence.features {
-            Some(features) => (Features { classifier: &self.regression, ..*features }, evidence.plan.n_folds()),
+            Some(features) => (Features { classifier: &self.regression, ..*features }, Some(&evidence.plan)),
             None => {
                 logits = standardised_logits(&evidence.posteriors)?;
-                (Features { x: &logits, names: &[], classifier: &self.regression }, self.folds)
+                (Features { x: &logits, names: &[], classifier: &self.regression }, None)
             }
         };
         let test = BootstrapTest { replicates: self.replicates, seed: self.seed, ..Default::default() };
         let tests = test.run(evidence.labels, progress, |labels, replicate| {
             let seed = self.seed.wrapping_add(replicate << 20);
-            let plan = FoldPlan::for_labels(labels, folds, seed)?;
+            let plan = match folds {
+                Some(plan) => plan.drawn_again(labels, seed)?,
+                None => FoldPlan::for_labels(labels, self.folds, seed)?,
+            };
             features.posteriors(labels, &plan, None, seed, &())
         })?;
         Ok(if self.method == TestMethod::LrtBootstrap { tests.likelihood_ratio } else { tests.moments })

@@ -59,7 +59,7 @@ pub(crate) use reestimate::Reestimate;
 pub use replicate_weights::ReplicateWeights;
 pub(crate) use streamed::LabelledWeights;
 pub use streamed::{StreamedColumns, StreamedGroups};
-pub use verdict::{Verdict, VerdictKind, contrast};
+pub use verdict::{HARDNESS_LEVEL, Verdict, VerdictKind, contrast};
 
 /// Rows that single precision rounded are off by less than this. They are counted, but nobody needs to be warned.
 const SINGLE_PRECISION: f64 = 1e-5;

@@ -260,7 +260,8 @@ impl Step<'_> {
     ) -> Result<Intervals, Error> {
         let raw = evidence.posteriors.as_ref();
         let used = self.ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
-        let sample = Sample::new(used, evidence.labels)?;
+        let terms: Vec<&[f64]> = self.candidates.design.columns().iter().map(Vec::as_slice).collect();
+        let sample = Sample::new(used, evidence.labels)?.given(&terms)?;
         Intervals::make(method, recipe, evidence, &sample, &self.ran, self.draws.take())
     }
 

@@ -1,7 +1,7 @@
 //! Intervals of metrics from the replicates of a bootstrap.
 
 use crate::analysis::CONFIDENCE;
-use crate::interval::{mean_and_sd, t_quantile, wilson_at};
+use crate::interval::{Spread, mean_and_sd, t_quantile, wilson_at};
 
 /// On which scale replicates of a metric are about normal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,6 @@ const FEWEST_ROWS: f64 = 10.0;
 
 /// Up to so many products are summed for the degrees of freedom of all intervals; larger tables have plenty of them.
 const AFFORDABLE: usize = 1_000_000_000;
-/// Fewer degrees of freedom than this say nothing anymore.
-const FEWEST_FREEDOM: f64 = 4.0;
 
 /// The weights of the labelled rows in every replicate, from which one can tell how many rows an interval really rests on.
 pub(super) struct Influences<'a> {
@@ -49,10 +47,9 @@ impl<'a> Influences<'a> {
         Self { weights: if affordable { weights } else { Vec::new() } }
     }
 
-    /// What the replicates' spread rests on. Rows that are rarely labelled weigh so much that a handful of them can make up most
-    /// of the variance, which is then not well known: by Satterthwaite's formula it has 2 (Σu²)²/Σu⁴ degrees of freedom. The
-    /// influence u of a row is the covariance of its weight with the replicates, known up to a noise of variance σ²/B, which
-    /// is taken out of Σu⁴.
+    /// The replicates' spread, and what it rests on. Rows that are rarely labelled weigh so much that a handful of them can make
+    /// up most of the variance. The influence u of a row is the covariance of its weight with the replicates, known up to a noise
+    /// of variance σ²/B, which is taken out of Σu⁴.
     fn spread(&self, replicates: &[f64]) -> Spread {
         let count = replicates.len() as f64;
         let (mean, sd) = mean_and_sd(replicates);
@@ -62,7 +59,7 @@ impl<'a> Influences<'a> {
         let visible = 3.0 * rows as f64 <= count * count;
         let usable = self.weights.len() == replicates.len() && variance > 0.0;
         if !(usable && visible) {
-            return Spread { sd, freedom: count - 1.0 };
+            return Spread::resting_on(f64::INFINITY, sd, replicates.len());
         }
         let mut influence = vec![0.0; rows];
         for (weights, value) in self.weights.iter().zip(replicates) {
@@ -72,23 +69,8 @@ impl<'a> Influences<'a> {
         let noise = variance / count;
         let moment = |power: i32| influence.iter().map(|u| u.powi(power)).sum::<f64>();
         let fourth = (moment(4) - 6.0 * noise * moment(2) + 3.0 * rows as f64 * noise * noise).max(0.0);
-        let inverse_rows = fourth / (variance * variance);
-        let inverse = 0.5 * inverse_rows + 1.0 / (count - 1.0);
-        let freedom = (1.0 / inverse).clamp(FEWEST_FREEDOM.min(count - 1.0), count - 1.0);
-        // The mean of m rows has a variance of s²/(m − 1), where s² is their mean squared deviation; weights of the exponential
-        // distribution show s²/(m + 1).
-        let rows = (1.0 / inverse_rows).max(FEWEST_FREEDOM);
-        let sd = if rows.is_finite() { sd * ((rows + 1.0) / (rows - 1.0)).sqrt() } else { sd };
-        Spread { sd, freedom }
+        Spread::resting_on(variance * variance / fourth, sd, replicates.len())
     }
-}
-
-/// The spread of a metric's replicates.
-struct Spread {
-    /// The standard deviation, corrected for the few rows that it rests on.
-    sd: f64,
-    /// Its degrees of freedom.
-    freedom: f64,
 }
 
 /// The interval around `estimate`, from replicates of which those that are undefined are left out, and a variance that they do

@@ -13,7 +13,6 @@
 use super::sums::Selection;
 use super::{Mechanism, MechanismEstimate};
 use crate::error::Error;
-use crate::phi::Phi;
 use crate::rows::{Rows, Sample};
 use crate::test::hotelling_p;
 use nalgebra::{DMatrix, DVector};
@@ -208,7 +207,7 @@ pub(crate) fn orthogonal_mechanism(sample: &Sample<'_>, start: &Mechanism) -> Me
     Mechanism::from_parameters(&theta, k)
 }
 
-/// A class-only mechanism by the orthogonal equations, with standard errors that hold whatever the classifier.
+/// Marginal phi and class shares by the orthogonal equations, with standard errors that hold whatever the classifier.
 #[derive(Clone, Debug)]
 pub(crate) struct OrthogonalEstimate {
     /// P(labelled | class).
@@ -221,38 +220,50 @@ pub(crate) struct OrthogonalEstimate {
     pub(crate) prevalence_se: Vec<f64>,
 }
 
-/// Solves the orthogonal equations for the class alone.
-pub(crate) fn orthogonal_estimate(sample: &Sample<'_>, phi: &Phi) -> Result<OrthogonalEstimate, Error> {
-    let k = phi.len();
-    let labels = sample.labels();
+/// Solves the orthogonal equations from a start near their solution. The columns of the sample are the terms of the mechanism.
+pub(crate) fn orthogonal_estimate(sample: &Sample<'_>, start: &Mechanism) -> Result<OrthogonalEstimate, Error> {
+    let (k, d) = (start.classes.len(), start.terms.len());
+    let (labels, given) = (sample.labels(), sample.given_columns());
     let n = labels.len() as f64;
-    let equations = Orthogonal { sample: *sample, k, d: 0 };
-    let (theta, jacobian) = equations.solve(&Mechanism::of_classes(phi));
+    let equations = Orthogonal { sample: *sample, k, d };
+    let (theta, jacobian) = equations.solve(start);
     let svd = jacobian.svd(true, true);
     let negligible = 1e-10 * svd.singular_values.max();
     let inverse = svd.pseudo_inverse(negligible).map_err(|_| super::not_identified())?;
-    let odds = theta.map(|a| (-a).exp());
-    let raw: Vec<f64> = (0..k).map(|k| labels.counts()[k] as f64 * (1.0 + odds[k]) / n).collect();
+    // The unlabelled rows that the labels of a class stand for, M_k = Σ exp(−a_k − b'z), and its derivatives.
+    let mut unlabelled = DVector::<f64>::zeros(k);
+    let mut slopes = DMatrix::<f64>::zeros(k, k + d);
+    for (i, class) in labels.labelled() {
+        let (class, odds) = (class.index(), equations.odds(&theta, i, class.index()));
+        unlabelled[class] += odds;
+        slopes[(class, class)] -= odds;
+        (0..d).for_each(|j| slopes[(class, k + j)] -= odds * given[j][i]);
+    }
+    let counts: Vec<f64> = labels.counts().iter().map(|&count| count as f64).collect();
+    let raw: Vec<f64> = (0..k).map(|k| (counts[k] + unlabelled[k]) / n).collect();
     let total: f64 = raw.iter().sum();
-    let (mut theta_variance, mut share_variance) = (DVector::<f64>::zeros(k), DVector::<f64>::zeros(k));
-    let mut slope = DVector::zeros(k);
+    let pull = slopes * inverse;
+    let (mut phi_variance, mut share_variance) = (DVector::<f64>::zeros(k), DVector::<f64>::zeros(k));
+    let mut slope = DVector::zeros(k + d);
     for i in 0..labels.len() {
         let residual = equations.residual(&theta, i, &mut slope);
-        // Influence on a: −J⁻¹ times the row's moment; on n·p_k: its own weight less p_k, and through a_k.
-        let influence = &inverse * &slope * -residual;
+        // Influence of a row on (a, b): −J⁻¹ times its moment. On M_k: through (a, b), and by its own label.
+        let mut on_unlabelled = &pull * &slope * -residual;
+        let mut own = None;
+        if let Some(class) = labels.get(i) {
+            on_unlabelled[class.index()] += equations.odds(&theta, i, class.index());
+            own = Some(class.index());
+        }
         for class in 0..k {
-            let own = match labels.get(i) {
-                Some(label) if label.index() == class => 1.0 + odds[class],
-                _ => 0.0,
-            };
-            let through = -(labels.counts()[class] as f64) * odds[class] * influence[class];
-            theta_variance[class] += influence[class].powi(2);
-            share_variance[class] += (own - raw[class] + through).powi(2);
+            let label = f64::from(u8::from(own == Some(class)));
+            // logit(phi_k) = log(n_k / M_k), and n p_k = n_k + M_k.
+            phi_variance[class] += (label / counts[class] - on_unlabelled[class] / unlabelled[class]).powi(2);
+            share_variance[class] += (label + on_unlabelled[class] - raw[class]).powi(2);
         }
     }
     Ok(OrthogonalEstimate {
-        phi: odds.iter().map(|odds| 1.0 / (1.0 + odds)).collect(),
-        logit_phi_se: theta_variance.iter().map(|variance| variance.sqrt()).collect(),
+        phi: (0..k).map(|k| counts[k] / (counts[k] + unlabelled[k])).collect(),
+        logit_phi_se: phi_variance.iter().map(|variance| variance.sqrt()).collect(),
         prevalence: raw.iter().map(|share| share / total).collect(),
         prevalence_se: share_variance.iter().map(|variance| variance.sqrt() / n).collect(),
     })
@@ -328,4 +339,79 @@ pub(crate) fn quadratic_form(scores: &DVector<f64>, covariance: &DMatrix<f64>) -
         }
     }
     (statistic, df)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::labels::Labels;
+    use crate::posteriors::{PosteriorKind, Posteriors};
+    use ndarray::Array2;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    struct Drawn {
+        p: Vec<f64>,
+        labels: Vec<Option<&'static str>>,
+        site: Vec<f64>,
+    }
+
+    /// Two classes that the probabilities tell apart somewhat, and labels that depend on the class and on a site.
+    fn drawn(n: usize) -> Drawn {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let (mut p, mut labels, mut site) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..n {
+            let score: f64 = 4.0 * rng.random::<f64>() - 2.0;
+            let sick = rng.random::<f64>() < 1.0 / (1.0 + (-1.5 * score).exp());
+            let here = f64::from(u8::from(rng.random::<f64>() < 0.4));
+            let logit = if sick { 0.5 } else { -0.8 } + 1.2 * here;
+            let seen = rng.random::<f64>() < 1.0 / (1.0 + f64::exp(-logit));
+            p.push(1.0 / (1.0 + (-1.5 * score - 0.9).exp()));
+            labels.push(seen.then_some(if sick { "sick" } else { "well" }));
+            site.push(here);
+        }
+        Drawn { p, labels, site }
+    }
+
+    impl Drawn {
+        /// The estimate without one of the rows.
+        fn without(&self, left_out: Option<usize>) -> OrthogonalEstimate {
+            let rows: Vec<usize> = (0..self.p.len()).filter(|row| Some(*row) != left_out).collect();
+            let p =
+                Array2::from_shape_fn(
+                    (rows.len(), 2),
+                    |(i, k)| {
+                        if k == 0 { self.p[rows[i]] } else { 1.0 - self.p[rows[i]] }
+                    },
+                );
+            let posteriors = Posteriors::new(p, PosteriorKind::Labelled).expect("probabilities");
+            let names = ["sick".to_owned(), "well".to_owned()].to_vec();
+            let class = |row: usize| self.labels[row].map(|name| crate::Class::from(usize::from(name == "well")));
+            let labels = Labels::new(rows.iter().map(|&row| class(row)).collect(), names).expect("labels");
+            let site: Vec<f64> = rows.iter().map(|&row| self.site[row]).collect();
+            let columns = [site.as_slice()];
+            let sample = Sample::new(&posteriors, &labels).and_then(|sample| sample.given(&columns)).expect("sample");
+            let start = Mechanism { classes: vec![0.0, 0.0], terms: vec![0.0] };
+            orthogonal_estimate(&sample, &start).expect("an estimate")
+        }
+    }
+
+    #[test]
+    fn standard_errors_with_columns_are_those_of_a_jackknife() {
+        let n = 400;
+        let rows = drawn(n);
+        let all = rows.without(None);
+        let logit = |p: f64| (p / (1.0 - p)).ln();
+        let left_out: Vec<OrthogonalEstimate> = (0..n).map(|row| rows.without(Some(row))).collect();
+        let jackknife = |value: &dyn Fn(&OrthogonalEstimate) -> f64| {
+            let mean = left_out.iter().map(value).sum::<f64>() / n as f64;
+            (left_out.iter().map(|one| (value(one) - mean).powi(2)).sum::<f64>() * (n - 1) as f64 / n as f64).sqrt()
+        };
+        for k in 0..2 {
+            let phi = jackknife(&|one| logit(one.phi[k]));
+            assert!((all.logit_phi_se[k] / phi - 1.0).abs() < 0.03, "{} {phi}", all.logit_phi_se[k]);
+            let share = jackknife(&|one| one.prevalence[k]);
+            assert!(all.prevalence_se[k] / share > 0.95, "{} {share}", all.prevalence_se[k]);
+        }
+    }
 }
