@@ -14,6 +14,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Which fold each row belongs to.
@@ -144,6 +145,19 @@ impl FoldPlan {
     /// How many rows are copies of an earlier row, and kept in its fold.
     pub fn copies(&self) -> usize {
         self.copies.as_ref().map_or(0, |copies| copies.group.len() - copies.groups)
+    }
+
+    /// How many different rows there are, copies counting as one.
+    pub(crate) fn n_different(&self) -> usize {
+        self.fold.len() - self.copies()
+    }
+
+    /// The weight of every row from those of different rows: copies have the same.
+    pub(crate) fn weights_of_rows<'a>(&self, different: &'a [f64]) -> Cow<'a, [f64]> {
+        match &self.copies {
+            None => Cow::Borrowed(different),
+            Some(copies) => copies.group.iter().map(|&group| different[group as usize]).collect(),
+        }
     }
 
     /// The rows of each fold.

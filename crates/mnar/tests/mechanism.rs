@@ -221,6 +221,32 @@ fn the_verdict_is_of_the_right_kind() {
     }
 }
 
+/// A table in which every row stands twice, label included, knows no more than the table itself.
+#[test]
+fn copies_of_rows_add_no_certainty() {
+    let once = world(500, 11, |y, _, _| [-0.9, 0.0, 0.9][y] - 0.8);
+    let twice = |i: usize| i % 500;
+    let x = Array2::from_shape_fn((1000, 5), |(i, j)| once.x[(twice(i), j)]);
+    let labels = (0..1000).map(|i| once.labels.get(twice(i))).collect();
+    let labels = Labels::new(labels, once.labels.names().to_vec()).unwrap();
+    let widths = |x: &Array2<f64>, labels: &Labels| -> (Vec<f64>, bool) {
+        let classifier = SoftmaxRegression::default();
+        let plan = FoldPlan::for_rows(x.view(), labels, 5, 7).unwrap();
+        let features = Features { x, names: &[], classifier: &classifier };
+        let evidence = Evidence::cross_fit(features, labels, plan, 7, &()).unwrap();
+        let settings = EstimateSettings { replicates: Some(60), permutations: 99, seed: 3, ..Default::default() };
+        let found = settings.run(&evidence, &()).unwrap();
+        assert_eq!(found.verdict.unwrap().kind, VerdictKind::ByClass);
+        let warned = found.warnings.iter().any(|warning| warning.contains("copies of other rows"));
+        (found.prevalence_ci95.unwrap().iter().map(|(low, high)| high - low).collect(), warned)
+    };
+    let ((once, warned_once), (twice, warned_twice)) = (widths(&once.x, &once.labels), widths(&x, &labels));
+    assert!(warned_twice && !warned_once);
+    for (once, twice) in once.iter().zip(&twice) {
+        assert!((twice / once - 1.0).abs() < 0.15, "{once} {twice}");
+    }
+}
+
 /// Every hospital favours another class. Columns that predict the class would make the checks pass, and the shares wrong.
 #[test]
 fn a_mechanism_of_another_kind_is_unclear() {

@@ -176,7 +176,7 @@ impl<'a> Evidence<'a> {
         let (copies, n) = (self.plan.copies(), self.labels.len());
         (copies * 100 > n).then(|| {
             format!(
-                "{copies} of {n} rows are copies of other rows. Copies are scored by a classifier that has seen none of them, but they count as rows of their own: if they are the same cases entered again, remove them, because intervals are too short and tests too sure"
+                "{copies} of {n} rows are copies of other rows. They are scored and resampled together, but the test of chance counts every copy: if the same cases were entered again, remove them"
             )
         })
     }

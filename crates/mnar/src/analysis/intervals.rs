@@ -389,7 +389,8 @@ pub(super) fn replicates(
     let until = settings.budget.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
     let bootstrap =
         Bootstrap { replicates: count, seed: settings.seed, until: until.map(|at| (at, FEWEST_REPLICATES)) };
-    bootstrap.draw(labels.len(), progress, |weights, replicate| {
+    bootstrap.draw(evidence.plan.n_different(), progress, |weights, replicate| {
+        let weights = &evidence.plan.weights_of_rows(weights);
         let posteriors = match refits {
             None => Cow::Borrowed(evidence.posteriors.as_ref()),
             Some(refits) => refits.posteriors(weights, replicate, progress)?,

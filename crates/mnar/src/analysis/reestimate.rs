@@ -47,7 +47,8 @@ impl EstimateSettings {
         let again = Reestimate::new(self, evidence, given)?;
         let refits = Refits::new(evidence, 0, self.seed)?;
         let bootstrap = Bootstrap { replicates: count, seed: self.seed, until: None };
-        bootstrap.draw(evidence.labels.len(), progress, |weights, replicate| {
+        bootstrap.draw(evidence.plan.n_different(), progress, |weights, replicate| {
+            let weights = &evidence.plan.weights_of_rows(weights);
             let posteriors = match &refits {
                 Some(refits) => refits.posteriors(weights, replicate, progress)?,
                 None => Cow::Borrowed(evidence.posteriors.as_ref()),

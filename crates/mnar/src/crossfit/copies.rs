@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn without_copies_folds_are_those_of_the_labels() {
-        let x = repeated().slice(ndarray::s![..60, ..]).to_owned();
+        let x = repeated().select(ndarray::Axis(0), &(0..60).collect::<Vec<_>>());
         let labels = Labels::from_values((0..60).map(|i| (i % 3 > 0).then_some(if i % 3 == 1 { "a" } else { "b" })));
         let labels = labels.expect("labels");
         let plan = FoldPlan::for_rows(x.view(), &labels, 5, 3).expect("folds");

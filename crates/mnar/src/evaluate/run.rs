@@ -153,7 +153,8 @@ impl EvaluateSettings {
         let mut draws = None;
         if count > 0 {
             let bootstrap = Bootstrap { replicates: count, seed: settings.seed, until: None };
-            draws = Some(bootstrap.draw(labels.len(), progress, |weights, replicate| {
+            draws = Some(bootstrap.draw(evidence.plan.n_different(), progress, |weights, replicate| {
+                let weights: &[f64] = &evidence.plan.weights_of_rows(weights);
                 let (expected, phi) = source.at(Some(weights), Some(replicate))?;
                 let sheets = table.sheets(&|population| expected.of(population, Some(weights)), Some(&corrected));
                 let values = sheets.into_iter().flat_map(|sheet| sheet.values).collect();
