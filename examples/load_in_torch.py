@@ -31,7 +31,7 @@ def fill(network, tensors):
         name = name.partition(".")[2] if name[0].isupper() else name
         name = name.replace(".gamma", ".weight").replace(".beta", ".bias")
         if name not in old:
-            sys.exit(f"`{name}` is no tensor of this network")
+            sys.exit(f"`{name}` is not a tensor of this network")
         out, *rest = shape = old[name].shape
         if rest:
             # The layout in mnar is (kernel pixels and inputs, channels fastest) x outputs.

@@ -147,7 +147,7 @@ pub(crate) fn days_of(year: i64, month: u32, day: u32) -> Option<i64> {
     Some(era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468)
 }
 
-/// The date of so many days since 1970-01-01, as columns of dates are kept, written as `2024-12-31`.
+/// A number of days since 1970-01-01, which is how columns of dates are kept, written as `2024-12-31`.
 pub fn date_text(days: f64) -> String {
     // Beyond what a file can hold, the number is clearer; 4e6 days are the year 12,921.
     if days.abs() > 4e6 || days.is_nan() { format!("{days}") } else { spell(days.floor() as i64 * 86_400, 0, false) }

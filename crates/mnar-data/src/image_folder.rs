@@ -203,7 +203,7 @@ struct Decoder<'a> {
     memory: Memory,
 }
 
-/// A decoder may need so many times the bytes of an image.
+/// Bytes that a decoder may need, per byte of the image.
 const WORKSPACE: u64 = 4;
 
 /// An image, and the bytes that it took before it was resized.

@@ -5,9 +5,9 @@ use crate::table::{TextTable, interval, number, printable};
 use mnar::analysis::IntervalKind;
 use mnar::evaluate::{Evaluation, Metric, MetricName, Population};
 
-/// Up to so many classes all metrics of each class are shown; with more, the most important ones. JSON has all of them.
+/// The number of classes up to which all metrics of each class are shown; with more, the most important ones are. JSON has all of them.
 const FEW_CLASSES: usize = 3;
-/// Up to so many classes the confusion matrix is shown.
+/// The number of classes up to which the confusion matrix is shown.
 const MATRIX_CLASSES: usize = 6;
 
 /// An evaluation as text that fits 80 columns: what speaks against it, then a table for every model, comparisons, groups and

@@ -299,7 +299,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of so many classes without a history, held-out rows or a temperature.
+    /// A model of `classes` classes without a history, held-out rows or a temperature.
     pub fn new(ended: Ended, classes: usize) -> Self {
         Self {
             ended,
@@ -365,7 +365,7 @@ pub struct HeldOut {
 }
 
 impl HeldOut {
-    /// Scores of so many rows, and the interval of their accuracy.
+    /// Scores of `rows` rows, and the interval of their accuracy.
     pub fn new(rows: usize, accuracy: f64, accuracy_ci95: (f64, f64), log_loss: f64) -> Self {
         Self { rows, accuracy, accuracy_ci95: Some(accuracy_ci95), log_loss }
     }

@@ -70,7 +70,7 @@ pub fn printable_lines(text: &str) -> String {
     text.chars().map(|c| if is_unsettling(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
-/// A name for a sentence or a heading, cut to so many letters.
+/// A name for a sentence or a heading, cut to this many letters.
 pub fn cut(name: &str, letters: usize) -> String {
     let name = printable(name);
     match name.char_indices().nth(letters) {

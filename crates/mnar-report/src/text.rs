@@ -64,7 +64,7 @@ impl Report {
         lines
     }
 
-    /// The classes, at most so many: those whose share is furthest from what the labels suggest.
+    /// At most `most` classes: those whose share is furthest from what the labels suggest.
     fn classes_text(&self, most: usize) -> String {
         let found = &self.findings;
         let mut heading = vec!["class", "of all rows"];
@@ -105,7 +105,7 @@ fn asked(question: &str, answers: &[String]) -> String {
     if answers.is_empty() { String::new() } else { format!("{question}  {}\n", printable(&answers.join(" "))) }
 }
 
-/// What to do next, with its commands; at most so many steps.
+/// What to do next, with its commands; at most `most` steps.
 pub(crate) fn steps_text(steps: &[NextStep], most: usize) -> String {
     const QUESTION: &str = "What next?";
     let mut out = String::new();

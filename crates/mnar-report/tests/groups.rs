@@ -8,7 +8,7 @@ use mnar_report::Report;
 use samples::{hostile_columns, judged};
 use serde_json::{Value, json};
 
-/// A report with so many groups of a column, whose intervals come from replicates or are not there.
+/// A report with several groups of a column, whose intervals come from replicates or are not there.
 fn with_groups(column: &str, groups: usize, replicates: bool) -> Report {
     let report = judged(VerdictKind::ByClass, None);
     let mut value: Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();

@@ -183,7 +183,7 @@ impl Candidates {
 /// A model that counts less is left out.
 const LEAST: f64 = 0.02;
 
-/// All lists of so many multiples of 1/steps that sum to 1.
+/// All lists of `parts` multiples of 1/steps that sum to 1.
 fn grid(parts: usize, steps: usize) -> Vec<Vec<f64>> {
     fn extend(left: usize, parts: usize, steps: usize, so_far: &mut Vec<f64>, out: &mut Vec<Vec<f64>>) {
         if parts == 1 {

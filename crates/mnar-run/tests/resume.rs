@@ -27,7 +27,7 @@ fn table(folder: &Path) -> PathBuf {
     path
 }
 
-/// Cancels after so many steps of the bootstrap.
+/// Cancels after a number of steps of the bootstrap.
 struct Cancelling {
     stage: Mutex<Option<Stage>>,
     left: Mutex<usize>,

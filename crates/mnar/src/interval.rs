@@ -134,7 +134,7 @@ impl Replicates {
         self.prevalence_intervals_resting_on(estimate, level, None)
     }
 
-    /// Intervals of phi that rest on so many rows, class by class.
+    /// Intervals of phi; `rows` is the number of rows that each class's rests on.
     pub(crate) fn phi_intervals_resting_on(&self, estimate: &Phi, level: f64, rows: Option<&[f64]>) -> Vec<(f64, f64)> {
         intervals(&columns(&self.phi, Phi::as_slice), estimate.as_slice(), level, rows)
     }
@@ -206,7 +206,7 @@ impl Spread {
     /// Fewer rows, or degrees of freedom, than this say nothing anymore.
     const FEWEST: f64 = 4.0;
 
-    /// The standard deviation `sd` of `count` replicates of a number that rests on so many rows: σ⁴/Σu⁴, if u are the
+    /// The standard deviation `sd` of `count` replicates of a number that rests on `rows` rows: σ⁴/Σu⁴, if u are the
     /// influences of the rows and σ² is the variance. A handful of rows that weigh much make up most of the variance then, and
     ///
     /// - it is not well known: by Satterthwaite's formula it has twice as many degrees of freedom as there are rows;
@@ -244,7 +244,7 @@ fn intervals(columns: &[Vec<f64>], estimate: &[f64], level: f64, rows: Option<&[
         .collect()
 }
 
-/// Wilson's interval of a share that was seen among so many rows, or among an effective number of them. It stays inside
+/// Wilson's interval of a share that was seen among `rows` rows, which may be an effective number. It stays inside
 /// [0, 1] and is not empty at 0 of n.
 pub fn wilson(share: f64, rows: f64, level: f64) -> (f64, f64) {
     wilson_at(share, rows, normal_quantile(level))

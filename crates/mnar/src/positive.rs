@@ -43,7 +43,7 @@ pub struct KnownShare {
     pub phi: f64,
     /// Its 95% interval, which takes the share as exact.
     pub phi_ci95: (f64, f64),
-    /// Whether the data contradict the share: so many rows would not be labelled as often as the data show.
+    /// Whether the data contradict the share: with that many positive rows, labels could not be as frequent as the data show.
     pub contradicted: bool,
 }
 

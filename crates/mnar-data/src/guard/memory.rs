@@ -63,7 +63,7 @@ impl Memory {
         Err(DataError::Memory { path: path.to_owned(), what, needed, limit })
     }
 
-    /// Refuses so many pieces of so many bytes, also where their product is beyond any number.
+    /// Refuses sizes whose product in bytes does not fit, also where it overflows.
     pub(crate) fn check_product(self, sizes: &[usize], what: &'static str, path: &str) -> Result<(), DataError> {
         let needed =
             sizes.iter().fold(1_u64, |product, &size| product.saturating_mul(u64::try_from(size).unwrap_or(u64::MAX)));

@@ -197,7 +197,7 @@ impl Audit {
     }
 }
 
-/// Wilson's interval for a share whose variance is that of so many independent rows: it does not collapse where no audited row
+/// Wilson's interval for a share with this variance, as if it came from independent rows: it does not collapse where no audited row
 /// is of the class. The predictions are not taken to be worth more than three times the audit.
 fn wilson(share: f64, variance: f64, audited: f64, z: f64) -> (f64, f64) {
     let n = (share * (1.0 - share) / variance.max(1e-300)).clamp(1.0, 4.0 * audited);

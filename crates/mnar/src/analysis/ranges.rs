@@ -41,7 +41,7 @@ impl EstimateSettings {
         Ok(())
     }
 
-    /// Refuses more replicates than there is room for with so many classes.
+    /// Refuses more replicates than there is room for with `classes` classes.
     pub(super) fn check_draws(&self, classes: usize) -> Result<(), Error> {
         match self.replicates {
             Some(many) if many.saturating_mul(classes) > MOST_DRAWS => {

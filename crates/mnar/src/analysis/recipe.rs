@@ -355,7 +355,7 @@ impl Recipe {
     }
 }
 
-/// Tables with more rows are checked on a sample of so many rows, which is plenty.
+/// Tables with more rows than this are checked on a sample of this size, which is plenty.
 pub(super) const SCORED_ROWS: usize = 200_000;
 
 /// The terms of a mechanism, and the directions that are scored beside them.

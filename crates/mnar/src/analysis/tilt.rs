@@ -15,7 +15,7 @@ pub(super) struct Tilt<'a> {
     rank: Vec<f64>,
 }
 
-/// The factor of the breakdown point is looked for up to here, in so many steps either way.
+/// How far the factor of the breakdown point is searched, and in how many steps either way.
 const FURTHEST: f64 = 20.0;
 const STEPS: i32 = 24;
 

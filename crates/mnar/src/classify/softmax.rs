@@ -34,7 +34,7 @@ impl Terms {
         }
     }
 
-    /// How many terms so many columns have.
+    /// The number of terms of `columns` columns.
     pub fn count(self, columns: usize) -> usize {
         match self {
             Self::Linear => columns,

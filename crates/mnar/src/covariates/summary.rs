@@ -18,7 +18,7 @@ pub struct RowCounts {
 }
 
 impl RowCounts {
-    /// Adds so many rows.
+    /// Counts `rows` more rows.
     pub fn add(&mut self, labelled: bool, rows: usize) {
         *(if labelled { &mut self.labelled } else { &mut self.unlabelled }) += rows;
     }

@@ -21,7 +21,7 @@ const CHANCE_PAIRS: f64 = 0.01;
 /// Rows from which the chance of equal rows is estimated.
 const EXAMINED: usize = 2_000;
 
-/// A row that appears more often than so, and more often than by this share of all rows, is a common one and not a copy.
+/// A row that appears more often than this, and makes up more than this share of all rows, is a common one and not a copy.
 const MOST_COPIES: usize = 20;
 const LARGEST_SHARE: f64 = 0.01;
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_rows_of_few_names_are_no_copies() {
+    fn equal_rows_of_few_names_are_not_copies() {
         // Three columns of two and three names: every row has dozens of equals.
         let x = Array2::from_shape_fn((600, 3), |(i, j)| [(i * 7 % 2), (i / 2 % 3), (i / 6 % 2)][j] as f64);
         assert_eq!(Copies::among(x.view()), None);

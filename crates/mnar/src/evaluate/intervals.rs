@@ -27,10 +27,10 @@ pub(super) struct Support {
 /// missed, no replicate misses one.
 const FEW: f64 = 5.0;
 
-/// Wilson's interval is taken for at least so many rows, and then contains the symmetric one.
+/// Wilson's interval is computed for at least this many rows, and then contains the symmetric one.
 const FEWEST_ROWS: f64 = 10.0;
 
-/// Up to so many products are summed for the degrees of freedom of all intervals; larger tables have plenty of them.
+/// The number of products that are summed, at most, for the degrees of freedom of all intervals; larger tables have plenty of them.
 const AFFORDABLE: usize = 1_000_000_000;
 
 /// The weights of the labelled rows in every replicate, from which one can tell how many rows an interval really rests on.
@@ -39,7 +39,7 @@ pub(super) struct Influences<'a> {
 }
 
 impl<'a> Influences<'a> {
-    /// For so many metrics; without weights where that would take long.
+    /// For this many metrics; without weights where that would take long.
     pub(super) fn new(weights: impl Iterator<Item = &'a [f64]>, metrics: usize) -> Self {
         let weights: Vec<&[f64]> = weights.collect();
         let rows = weights.first().map_or(0, |weights| weights.len());

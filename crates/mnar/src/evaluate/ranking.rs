@@ -122,7 +122,7 @@ impl Order {
         values
     }
 
-    /// Points of the ROC curve, (false positive rate, true positive rate), at most so many.
+    /// Points of the ROC curve, (false positive rate, true positive rate), at most `most` of them.
     pub(super) fn roc(&self, counted: &[[f64; 2]], most: usize) -> Vec<(f64, f64)> {
         let mut all = vec![(0.0, 0.0)];
         let (mut above, mut below) = (0.0, 0.0);

@@ -29,7 +29,7 @@ use ndarray::{Array2, ShapeBuilder};
 
 /// With more classes, a confusion matrix per bucket is too large to travel.
 const MOST_CLASSES: usize = 64;
-/// Slopes are measured on about so many probabilities, which is plenty for an interval.
+/// The number of probabilities, roughly, on which slopes are measured: plenty for an interval.
 const SLOPE_NUMBERS: usize = 2_000_000;
 
 /// Where a pass finds what it needs among the given columns of the rows, and what the model is called.

@@ -163,7 +163,7 @@ impl Gather {
         }
     }
 
-    /// The same where so many rows are expected.
+    /// The same, with room for the rows that are expected.
     pub(super) fn expecting(mut self, unlabelled: usize, labelled: usize) -> Self {
         self.unlabelled.expect(unlabelled);
         self.labelled.expect(labelled);
