@@ -61,18 +61,25 @@ fn message(error: &dyn std::error::Error, remedies: &[Remedy]) -> String {
         text.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    for remedy in remedies {
-        match remedy {
-            Remedy::Set { option, value } if value.is_empty() => {
-                text.push_str(&format!("\nhint: {}=True", keyword(option)));
-            }
-            Remedy::Set { option, value } => text.push_str(&format!("\nhint: {}={value:?}", keyword(option))),
-            Remedy::Unset { option } => text.push_str(&format!("\nhint: leave out `{}`", keyword(option))),
-            Remedy::All(remedies) => text.push_str(&format!("\nhint: {}", keywords(remedies))),
-            _ => {}
-        }
-    }
+    remedies.iter().for_each(|remedy| text.push_str(&format!("\nhint: {}", hint(remedy))));
     text
+}
+
+/// A remedy as keywords.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Set { option, value } if value.is_empty() => format!("{}=True", keyword(option)),
+        Remedy::Set { option, value } if is_number(option) => format!("{}={value}", keyword(option)),
+        Remedy::Set { option, value } => format!("{}={value:?}", keyword(option)),
+        Remedy::Unset { option } => format!("leave out `{}`", keyword(option)),
+        Remedy::All(remedies) => keywords(remedies),
+        _ => String::new(),
+    }
+}
+
+/// Whether an option takes a number, which Python does not take as text.
+fn is_number(option: &str) -> bool {
+    option == "skip-rows"
 }
 
 /// Several options at once, each with all of its values: `ignore=["a", "b"], missing=["?"]`.

@@ -1,5 +1,6 @@
 //! Long work that lets other threads run and listens to Ctrl-C.
 
+use crate::errors::hint;
 use mnar::Progress;
 use mnar_cli::Terminal;
 use pyo3::prelude::*;
@@ -21,7 +22,7 @@ pub(crate) fn interruptible<T: Send>(
 ) -> PyResult<T> {
     py.detach(|| {
         let stop = Arc::new(AtomicBool::new(false));
-        let terminal = Terminal::new(quiet, stop.clone());
+        let terminal = Terminal::new(quiet, stop.clone()).with_spelling(hint);
         std::thread::scope(|scope| {
             let (done, finished) = channel::<()>();
             let terminal = &terminal;

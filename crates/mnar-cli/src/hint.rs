@@ -65,9 +65,9 @@ mod tests {
         assert_eq!(flag(&all), "--ignore 'Individual ID' --missing '?'");
         assert_eq!(flag(&Remedy::set("resume", "")), "--resume");
         assert_eq!(flag(&Remedy::unset("resume")), "leave out --resume");
-        let error = anyhow::Error::from(RunError::from(mnar::Error::NoUnlabelled { n: 3 })).context("a.csv");
-        assert_eq!(hints(&error), ["--missing VALUE"]);
-        let error = anyhow::Error::from(mnar::Error::NoUnlabelled { n: 3 });
-        assert_eq!(hints(&error), ["--missing VALUE"]);
+        let class = mnar::Class::from(0);
+        let logits = || mnar::Error::NotAProbability { row: 1, class, value: 3.5, sum: 1.0 };
+        assert_eq!(hints(&anyhow::Error::from(RunError::from(logits())).context("a.csv")), ["--logits"]);
+        assert_eq!(hints(&anyhow::Error::from(logits())), ["--logits"]);
     }
 }

@@ -3,16 +3,19 @@
 use crate::args::TableArgs;
 use crate::hint::quoted;
 use crate::output;
+use crate::terminal::Terminal;
 use anyhow::{Result, bail};
 use mnar::analysis::{Audit, Evidence, Given};
 use mnar::crossfit::FoldPlan;
 use mnar::{Covariates, Labels, Posteriors, Progress, RareClass};
 use mnar_data::{
-    Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder, read_dataset,
+    Dataset, Inputs, Note, ParquetPredictions, PredictionColumns, ReadOptions, RowNames, Source, TableEncoder,
+    read_dataset,
 };
 use mnar_run::{EncodedTable, TableModels};
 use ndarray::Array2;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A table, as far as it is needed in memory.
 pub(crate) enum Input {
@@ -49,7 +52,7 @@ impl Table {
             label: Some(args.label.clone()),
             missing: args.missing.clone(),
             labels_as_they_are: args.labels_as_they_are,
-            sheet: args.sheet.clone(),
+            merge_labels: args.merge_labels,
             id: args.id.clone(),
             categorical: args.categorical.clone(),
             ignore: args.fold.iter().chain(&args.audit).chain(&args.ignore).cloned().collect(),
@@ -67,6 +70,16 @@ impl Table {
             options.features = Some(names);
         }
         let dataset = read_dataset(source, &options)?;
+        let notes = dataset.notes.clone();
+        let read = Self::of_dataset(source, args, dataset);
+        // What was found in the file may be why it cannot be used.
+        if read.is_err() && !args.quiet {
+            say(&notes, &Terminal::new(false, Arc::default()));
+        }
+        read
+    }
+
+    fn of_dataset(source: Source<'_>, args: &TableArgs, dataset: Dataset) -> Result<Self> {
         let Inputs::Table(table) = &dataset.inputs else {
             bail!("{} holds images, and --features is for tables", args.table.display());
         };
@@ -152,7 +165,7 @@ fn one_class(labels: &Labels) -> bool {
 
 /// Says what the reader decided about the file.
 pub(crate) fn say(notes: &[Note], progress: &dyn Progress) {
-    notes.iter().for_each(|note| progress.warn(&format!("note: {note}")));
+    mnar_run::say_notes(notes.iter(), progress);
 }
 
 /// The columns that were asked for by name, each once.

@@ -28,7 +28,7 @@ pub(crate) fn to_text(found: &Inspection, next: &str) -> String {
             let _ = writeln!(out, "  and {} more columns; --format json has them all", found.columns.len() - LISTED);
         }
     }
-    section(&mut out, found.notes.iter().map(|note| format!("note: {note}")));
+    section(&mut out, notes(found).into_iter());
     section(&mut out, skipped(found).into_iter());
     for problem in &found.problems {
         let _ = write!(out, "\nproblem: {}\n", lines(&problem.message));
@@ -39,6 +39,23 @@ pub(crate) fn to_text(found: &Inspection, next: &str) -> String {
     let when = if found.problems.is_empty() { "Next" } else { "Next, once the problems are solved" };
     let _ = write!(out, "\n{when}: {}\n", printable(next));
     out
+}
+
+/// The notes, and below them what could be done; the same hint once for notes that follow each other.
+fn notes(found: &Inspection) -> Vec<String> {
+    let remedies = |note: Option<&String>| {
+        let hint = note.and_then(|note| found.hints.iter().find(|hint| hint.note == *note));
+        hint.map_or(&[][..], |hint| &hint.remedies)
+    };
+    let mut lines = Vec::new();
+    for (i, note) in found.notes.iter().enumerate() {
+        lines.push(format!("note: {note}"));
+        let these = remedies(Some(note));
+        if these != remedies(found.notes.get(i + 1)) {
+            lines.extend(these.iter().map(|remedy| format!("hint: {}", flag(remedy))));
+        }
+    }
+    lines
 }
 
 /// The lines of a list of problems stay lines.

@@ -1,8 +1,10 @@
 //! Progress on stderr.
 
+use crate::hint::flag;
 use crate::output;
 use crate::progress_log::ProgressLog;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mnar::Remedy;
 use mnar::progress::{EpochRecord, Progress, Stage};
 use std::io::{IsTerminal as _, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +17,7 @@ pub struct Terminal {
     log: Option<Mutex<ProgressLog>>,
     quiet: bool,
     stop: Arc<AtomicBool>,
+    spell: fn(&Remedy) -> String,
 }
 
 impl Terminal {
@@ -28,7 +31,12 @@ impl Terminal {
         let style = ProgressStyle::with_template("{prefix:>10} [{bar:28}] {pos}/{len} {msg} {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         let log = (!quiet && !stderr().is_terminal()).then(|| Mutex::new(ProgressLog::new(Instant::now())));
-        Self { bar, log, quiet, stop }
+        Self { bar, log, quiet, stop, spell: flag }
+    }
+
+    /// Words suggestions for another language than that of the command line.
+    pub fn with_spelling(self, spell: fn(&Remedy) -> String) -> Self {
+        Self { spell, ..self }
     }
 
     /// Removes the bar.
@@ -68,6 +76,10 @@ impl Progress for Terminal {
         if !self.quiet {
             self.bar.suspend(|| output::complain(message));
         }
+    }
+
+    fn suggest(&self, remedy: &Remedy) {
+        self.warn(&format!("hint: {}", (self.spell)(remedy)));
     }
 
     fn cancelled(&self) -> bool {

@@ -163,7 +163,10 @@ fn inspect_and_fit_agree_on_what_is_wrong() {
     let all = clinic().replace(",\n", ",healthy\n");
     let table = write(&folder, "all.csv", all);
     let (text, _) = mnar(&["inspect", table.to_str().unwrap(), "--label", "diagnosis"], 0);
-    assert!(text.contains("400 of 400 rows have a label") && text.contains("hint: --missing VALUE"), "{text}");
+    assert!(
+        text.contains("400 of 400 rows have a label") && text.contains("or a value that is named as missing"),
+        "{text}"
+    );
     let none = write(&folder, "none.csv", "x,y\n1,\n2,\n3,\n");
     let (text, _) = mnar(&["inspect", none.to_str().unwrap(), "--label", "y"], 0);
     assert!(text.contains("0 of 3 rows have a label") && text.contains("problem: "), "{text}");

@@ -137,3 +137,129 @@ fn what_is_said_to_be_known_must_fit_the_data() {
     let says = "20.0% of all rows carry the label `a`, whose share is said to be 5.0%";
     assert!(json.contains(says) && !json.contains("no unlabelled row seems to belong there"), "{json}");
 }
+
+/// The words after `hint: ` of the first such line.
+fn hint(said: &str) -> Vec<&str> {
+    let line = said.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_else(|| panic!("{said}"));
+    line.split(' ').collect()
+}
+
+#[test]
+fn labels_in_several_spellings_are_merged_by_pasting_the_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = clinic("ward", |i| ["a", "b"][i / 7 % 2].to_owned());
+    let mut spelt = String::new();
+    for (i, line) in plain.lines().enumerate() {
+        let line = match i / 3 % 3 {
+            0 => line.replace(";sick", ";Sick").replace(";well", ";WELL"),
+            1 => line.replace(";sick", ";sick ").replace(";well", ";Well"),
+            _ => line.to_owned(),
+        };
+        writeln!(spelt, "{line}").unwrap();
+    }
+    write(&folder, "clinic.csv", &spelt);
+    let estimate = ["estimate", "clinic.csv", "--label", "diagnosis", "--features", "all", "--replicates", "8"];
+    let (_, stderr) = mnar(&folder, &estimate, 0);
+    assert!(stderr.contains("`WELL`, `Well`, `well` differ only by case, and are kept apart"), "{stderr}");
+    assert_eq!(stderr.matches("hint: ").count(), 1, "{stderr}");
+    let (json, stderr) = mnar(&folder, &[&estimate[..], &hint(&stderr), &["--format", "json"]].concat(), 0);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(found["classes"].as_array().unwrap().len(), 2);
+    assert!(stderr.contains("were read as `"), "{stderr}");
+    let (text, _) = mnar(&folder, &["inspect", "clinic.csv", "--label", "diagnosis"], 0);
+    assert_eq!(hint(&text), ["--merge-labels"]);
+    let (text, _) = mnar(&folder, &["inspect", "clinic.csv", "--label", "diagnosis", "--merge-labels"], 0);
+    assert!(text.ends_with("--features all --merge-labels\n"), "{text}");
+    // From a settings file, and kept with the run.
+    write(&folder, "settings.toml", "label = \"diagnosis\"\nmerge-labels = true\nepochs = 1\nreplicates = 8\n");
+    mnar(&folder, &["fit", "clinic.csv", "--settings", "settings.toml", "--no-baseline", "-q"], 0);
+    let settings = std::fs::read_to_string(folder.path().join("clinic-run/settings.toml")).unwrap();
+    assert!(settings.contains("merge-labels = true"), "{settings}");
+    // Another run in the same folder is refused with a folder that is free.
+    let again = ["fit", "clinic.csv", "--settings", "settings.toml", "--no-baseline", "-q"];
+    let (_, stderr) = mnar(&folder, &again, 2);
+    assert_eq!(hint(&stderr), ["--out", "clinic-run-2"]);
+    mnar(&folder, &[&again[..], &hint(&stderr)].concat(), 0);
+    assert!(folder.path().join("clinic-run-2/report.json").exists());
+}
+
+#[test]
+fn texts_among_numbers_are_cured_by_pasting_the_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let dose = |i: usize| if i == 40 { "vieux".to_owned() } else { (i * 11 % 70).to_string() };
+    write(&folder, "clinic.csv", &clinic("dose", dose));
+    let estimate = ["estimate", "clinic.csv", "--label", "diagnosis", "--features", "all", "--replicates", "8"];
+    let (_, stderr) = mnar(&folder, &estimate, 2);
+    assert!(stderr.contains("row 41, column `dose`: `vieux` is not a number"), "{stderr}");
+    assert_eq!(hint(&stderr), ["--missing", "vieux"]);
+    mnar(&folder, &[&estimate[..], &hint(&stderr)].concat(), 0);
+    let often = |i: usize| if i % 12 == 0 { "unknown".to_owned() } else { dose(i) };
+    write(&folder, "clinic.csv", &clinic("dose", often).replace("vieux", "50"));
+    let (_, stderr) = mnar(&folder, &estimate, 0);
+    let says = "`dose` was read as names, because 25 of its 300 values are not numbers: `unknown` (25 rows)";
+    assert!(stderr.contains(says), "{stderr}");
+    let (text, _) = mnar(&folder, &["inspect", "clinic.csv", "--label", "diagnosis"], 0);
+    assert!(text.contains(says) && text.contains("\nhint: --missing unknown\nhint: --categorical dose\n"), "{text}");
+}
+
+#[test]
+fn rows_above_the_header_are_skipped_by_pasting_the_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = clinic("ward", |i| ["a", "b"][i / 7 % 2].to_owned());
+    write(&folder, "plain.csv", &plain);
+    write(&folder, "clinic.csv", &format!("Clinic export, 2024\n\n{plain}"));
+    let commands: [&[&str]; 4] = [
+        &["inspect", "clinic.csv", "--label", "diagnosis"],
+        &["estimate", "clinic.csv", "--label", "diagnosis", "--features", "all", "--replicates", "8", "-q"],
+        &["fit", "clinic.csv", "--label", "diagnosis", "--epochs", "1", "--replicates", "8", "--no-baseline", "-q"],
+        &["predict", "clinic-run", "clinic.csv", "-o", "predicted.csv"],
+    ];
+    for command in commands {
+        let (_, stderr) = mnar(&folder, command, 2);
+        assert!(stderr.contains("row 3 seems to (age, crp, hospital, ward, diagnosis)"), "{command:?}: {stderr}");
+        assert_eq!(hint(&stderr), ["--skip-rows", "2"], "{command:?}");
+        mnar(&folder, &[command, &hint(&stderr)].concat(), 0);
+    }
+    let simulate = ["--label", "diagnosis", "--phi", "0.5,0.5", "-o"];
+    mnar(&folder, &[&["simulate", "plain.csv"], &simulate[..], &["a.csv"]].concat(), 0);
+    mnar(&folder, &[&["simulate", "clinic.csv"], &simulate[..], &["b.csv", "--skip-rows", "2"]].concat(), 0);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("a.csv"), read("b.csv"));
+    let (text, _) = mnar(&folder, &["inspect", "clinic.csv", "--label", "diagnosis", "--skip-rows", "2"], 0);
+    assert!(text.ends_with("--features all --skip-rows 2\n"), "{text}");
+}
+
+#[test]
+fn a_demo_replaces_nothing_but_a_demo() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = ["demo", "--dataset", "breast-cancer"];
+    std::fs::create_dir(folder.path().join("mnar-demo")).unwrap();
+    let mine = write(&folder, "mnar-demo/report.html", "mine");
+    let (_, stderr) = mnar(&folder, &demo, 2);
+    assert!(stderr.contains("mnar-demo is not empty"), "{stderr}");
+    assert_eq!(hint(&stderr), ["--out", "mnar-demo-2"]);
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+    let second = [&demo[..], &hint(&stderr)].concat();
+    let (_, stderr) = mnar(&folder, &second, 0);
+    assert!(!stderr.contains("replaced"), "{stderr}");
+    let (_, stderr) = mnar(&folder, &second, 0);
+    assert!(stderr.contains("note: the report of the last demo in mnar-demo-2 is replaced"), "{stderr}");
+    write(&folder, "mnar-demo-2/settings.toml", "");
+    let (_, stderr) = mnar(&folder, &second, 2);
+    assert!(stderr.contains("mnar-demo-2 holds a run that is not a demo"), "{stderr}");
+    assert_eq!(hint(&stderr), ["--out", "mnar-demo-3"]);
+}
+
+#[test]
+fn what_was_typed_stays_on_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, "clinic.csv", &clinic("ward", |i| ["a", "b"][i / 7 % 2].to_owned()));
+    let base = ["estimate", "clinic.csv", "--label", "diagnosis", "-q", "--features"];
+    let long = "x".repeat(4000);
+    let many = (0..3000).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",");
+    for (features, given) in [("age\nfoo", "none"), ("all", "a\nb"), (&long, "none"), (&many, "none"), ("all", &many)] {
+        let (_, stderr) = mnar(&folder, &[&base[..], &[features, "--given", given]].concat(), 2);
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.len() < 300, "{stderr}");
+    }
+}

@@ -119,6 +119,8 @@ pub struct Source<'a> {
     pub memory: Memory,
     /// The sheet of a spreadsheet; by default the first.
     pub sheet: Option<&'a str>,
+    /// How many lines of a text, or rows of a sheet, stand above the header.
+    pub skip_rows: usize,
 }
 
 /// Where a table is read from: a file, or memory.
@@ -143,6 +145,11 @@ impl<'a> Source<'a> {
         Self { sheet, ..self }
     }
 
+    /// The same source with so many lines of a text, or rows of a sheet, above its header.
+    pub fn with_skip_rows(self, skip_rows: usize) -> Self {
+        Self { skip_rows, ..self }
+    }
+
     /// What messages start with.
     pub fn name(self) -> String {
         match self.kind {
@@ -160,7 +167,7 @@ impl<'a> Source<'a> {
 
 impl<'a> From<SourceKind<'a>> for Source<'a> {
     fn from(kind: SourceKind<'a>) -> Self {
-        Source { kind, memory: Memory::default(), sheet: None }
+        Source { kind, memory: Memory::default(), sheet: None, skip_rows: 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::columns::{PredictionColumns, PredictionLayout, ScoreColumns};
 use crate::error::{DataError, LabelAdvice, list};
 use crate::note::Note;
-use crate::values::{Census, Counted, LabelMatcher, Missing, whole_number};
+use crate::values::{Census, Counted, LabelMatcher, Missing, folded, whole_number};
 use arrow_array::{Array as _, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::posteriors::softmax_rows;
@@ -168,7 +168,18 @@ impl<'a> Search<'a> {
             Some(number) if whole => number.to_string(),
             _ => label.text.to_owned(),
         };
-        let names: Vec<String> = labels.iter().map(name).collect();
+        let mut names: Vec<String> = labels.iter().map(name).collect();
+        if self.columns.merge_labels {
+            // Of names that are alike, the one that most rows have.
+            let mut common: HashMap<String, &Counted<'_>> = HashMap::new();
+            for label in &labels {
+                let most = common.entry(folded(label.text)).or_insert(label);
+                if label.count > most.count {
+                    *most = label;
+                }
+            }
+            names = common.into_values().map(name).collect();
+        }
         Ok(class_names(names.iter().map(String::as_str)))
     }
 
@@ -239,7 +250,10 @@ impl<'a> Search<'a> {
         notes: &mut Vec<Note>,
     ) -> Result<Vec<(String, Class)>, DataError> {
         let order = if self.columns.classes.is_empty() { names } else { &self.columns.classes };
-        let by_name = |label: &Counted<'_>| matcher.class(label.text);
+        let by_name = |label: &Counted<'_>| match self.columns.merge_labels {
+            true => matcher.class_alike(label.text),
+            false => matcher.class(label.text),
+        };
         let by_number = |label: &Counted<'_>| {
             let number = usize::try_from(whole_number(label.text)?).ok()?;
             order.get(number).and_then(|name| matcher.class(name))
@@ -251,7 +265,10 @@ impl<'a> Search<'a> {
             (Some(named), Some(numbered)) if !self.columns.classes.is_empty() && named != numbered => {
                 Err(DataError::AmbiguousLabels { path: self.path.to_owned(), classes: list(names) })
             }
-            (Some(named), _) => Ok(named),
+            (Some(named), _) => {
+                notes.extend(merged(labels, &named, names, matcher));
+                Ok(named)
+            }
             (None, Some(numbered)) if !self.columns.classes.is_empty() => {
                 notes.push(Note::NumberedLabels { classes: order.to_vec() });
                 Ok(numbered)
@@ -261,15 +278,23 @@ impl<'a> Search<'a> {
             }
             _ => {
                 let unknown: Vec<&Counted<'_>> = labels.iter().filter(|label| by_name(label).is_none()).collect();
-                Err(self.unknown(&unknown, names, layout))
+                Err(self.unknown(&unknown, names, matcher, layout))
             }
         }
     }
 
-    fn unknown(&self, labels: &[&Counted<'_>], names: &[String], layout: &PredictionLayout) -> DataError {
+    fn unknown(
+        &self,
+        labels: &[&Counted<'_>],
+        names: &[String],
+        matcher: &LabelMatcher,
+        layout: &PredictionLayout,
+    ) -> DataError {
         let (label, row) = labels.first().map_or(("", 0), |label| (label.text, label.first_row));
         let proba = self.columns.proba.trim();
+        let alike = matcher.class_alike(label).map(|class| names[class.index()].clone());
         let advice = match (&layout.scores, names) {
+            _ if alike.is_some() => LabelAdvice::Alike(alike.unwrap_or_default()),
             _ if looks_missing(label) => LabelAdvice::Missing,
             (ScoreColumns::Each { .. }, [class]) => {
                 LabelAdvice::OneColumn { column: format!("{proba}{class}"), class: class.clone() }
@@ -288,6 +313,18 @@ impl<'a> Search<'a> {
     }
 }
 
+/// What became of labels that differ from the names of their classes by case or blanks.
+fn merged(labels: &[Counted<'_>], found: &[(String, Class)], names: &[String], matcher: &LabelMatcher) -> Vec<Note> {
+    let mut others: Vec<Vec<(String, usize)>> = vec![Vec::new(); names.len()];
+    for (label, (text, class)) in labels.iter().zip(found) {
+        if matcher.class(text).is_none() {
+            others[class.index()].push((text.clone(), label.count));
+        }
+    }
+    let merged = names.iter().zip(others).filter(|(_, others)| !others.is_empty());
+    merged.map(|(into, others)| Note::MergedLabels { into: into.clone(), others }).collect()
+}
+
 /// The classes of lists of `width` numbers whose labels are whole numbers from 0, or from 1, or booleans. Where neither the
 /// lowest nor the highest number occurs, it could be either.
 fn numbered(labels: &[String], width: usize) -> Option<Vec<String>> {
@@ -304,24 +341,47 @@ fn numbered(labels: &[String], width: usize) -> Option<Vec<String>> {
     numbers.iter().all(|number| range.contains(number)).then(|| range.map(|number| number.to_string()).collect())
 }
 
+/// Words for a label that is not there.
+const MISSING_WORDS: [&str; 19] = [
+    "missing",
+    "unknown",
+    "unlabelled",
+    "unlabeled",
+    "undefined",
+    "undetermined",
+    "empty",
+    "blank",
+    "tbd",
+    "nil",
+    "na",
+    "nan",
+    "unk",
+    "not known",
+    "not available",
+    "not labelled",
+    "not labeled",
+    "no label",
+    "pending",
+];
+
+/// Classes that may stand for missing labels: words for it, and a sign that is alone among names.
+pub(crate) fn missing_classes(labels: &Labels) -> Vec<Note> {
+    let is_sign = |name: &&String| !name.contains(char::is_alphanumeric);
+    let one_sign = labels.names().iter().filter(is_sign).count() == 1;
+    let is_dash = |name: &&String| name.chars().all(|c| matches!(c, '-' | '–' | '—' | '?' | '*'));
+    // `Na` is sodium; `NA` and `na` have been taken out before.
+    let is_word = |name: &str| name.len() > 3 && MISSING_WORDS.contains(&name.to_lowercase().as_str());
+    let named = labels.names().iter().zip(labels.counts());
+    named
+        .filter(|(name, _)| is_word(name) || (one_sign && is_dash(name)))
+        .map(|(name, &rows)| Note::MissingClass { label: name.clone(), rows })
+        .collect()
+}
+
 /// Whether a text that is not a class may stand for a missing label: no letter or digit, a negative number, or a word for it.
 fn looks_missing(text: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "missing",
-        "unknown",
-        "unlabelled",
-        "unlabeled",
-        "undefined",
-        "undetermined",
-        "empty",
-        "blank",
-        "tbd",
-        "nil",
-        "na",
-        "nan",
-    ];
     let lower = text.to_lowercase();
-    WORDS.contains(&lower.as_str())
+    MISSING_WORDS.contains(&lower.as_str())
         || lower.starts_with("not ")
         || lower.starts_with("no ")
         || !text.contains(char::is_alphanumeric)

@@ -4,6 +4,7 @@ use crate::dates::{self, DateFormat};
 use crate::disguise::{Disguise, disguise};
 use crate::error::{ColumnRole, DataError};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, MISSING};
+use crate::screen::names_identifier;
 use crate::values::{DISTINCT, Missing, settle};
 use std::collections::HashMap;
 
@@ -108,7 +109,47 @@ pub(crate) struct FinishedColumn {
     pub(crate) disguise: Option<(Disguise, String)>,
     /// Whether points in its numbers may stand between thousands.
     pub(crate) thousands: bool,
+    /// Whether its numbers are written with leading zeros, as codes are.
+    pub(crate) leading_zeros: bool,
+    /// Set if it holds names only because some of its values are not numbers.
+    pub(crate) odd: Option<Odd>,
 }
+
+/// The values of a column that are not numbers, though most of its values are.
+#[derive(Clone, Debug)]
+pub(crate) struct Odd {
+    /// The values, those of most rows first, with how many rows have each.
+    pub(crate) values: Vec<(String, usize)>,
+    /// The first row that has one, from 1, and which it is.
+    first: (usize, String),
+    /// How many rows have a value.
+    pub(crate) of: usize,
+    /// How many different numbers there are.
+    numbers: usize,
+}
+
+impl Odd {
+    /// How many rows have one of the values.
+    pub(crate) fn rows(&self) -> usize {
+        self.values.iter().map(|(_, rows)| rows).sum()
+    }
+
+    /// Whether it is clear that the column should hold numbers: many different ones, and one other value in a hundred, or a
+    /// single one. Codes that happen to be numbers are fewer, or have more exceptions.
+    fn is_slip(&self) -> bool {
+        let few = self.values.len() <= ODD && (self.rows() == 1 || 100 * self.rows() <= self.of);
+        few && self.numbers >= 10
+    }
+
+    fn error(self, column: &str, path: &str) -> DataError {
+        let (row, value) = self.first;
+        let others = self.values.into_iter().map(|(other, _)| other).filter(|other| *other != value).collect();
+        DataError::MixedColumn { path: path.to_owned(), row, column: column.to_owned(), value, others }
+    }
+}
+
+/// Different values up to which they are all named.
+pub(crate) const ODD: usize = 5;
 
 impl ColumnBuilder {
     pub(crate) fn new(name: String, wanted: Wanted) -> Self {
@@ -198,7 +239,7 @@ impl ColumnBuilder {
         if self.wanted.is_number() {
             DataError::NotANumber { path, row: place.row, column, value, role: ColumnRole::Learnt }
         } else {
-            DataError::MixedColumn { path, row: place.row, column, value }
+            DataError::MixedColumn { path, row: place.row, column, value, others: Vec::new() }
         }
     }
 
@@ -221,7 +262,7 @@ impl ColumnBuilder {
             Wanted::Dates(format) => Some((format, false)),
             _ => None,
         };
-        let (mut thousands, mut disguise) = (false, None);
+        let (mut thousands, mut leading_zeros, mut disguise, mut odd) = (false, false, None, None);
         if let Building::Texts(texts) = &mut self.values {
             let inferred = self.wanted == Wanted::Inferred;
             if self.wanted != (Wanted::Names { forced: true }) {
@@ -230,6 +271,7 @@ impl ColumnBuilder {
             let commas_allowed = self.decimals.commas_allowed;
             let numbers = inferred && (texts.all_numbers(commas_allowed) || texts.all_booleans());
             thousands = numbers && texts.may_have_thousands();
+            leading_zeros = numbers && texts.have_leading_zeros();
             if numbers || dates.is_some() {
                 self.values = Building::Numbers(self.take_numbers(path)?);
             }
@@ -245,8 +287,15 @@ impl ColumnBuilder {
             }
             Building::Texts(texts) => {
                 if training && !forced {
-                    texts.check_levels(&name, path)?;
                     disguise = texts.disguise();
+                    if wanted == Wanted::Inferred && disguise.is_none() {
+                        odd = texts.odd(decimals.commas_allowed);
+                    }
+                    // An identifier with letters here and there is left out anyway.
+                    match odd.take_if(|odd| odd.is_slip() && !(texts.all_different() && names_identifier(&name))) {
+                        Some(odd) => return Err(odd.error(&name, path)),
+                        None => texts.check_levels(&name, path)?,
+                    }
                 }
                 ColumnValues::Categorical(texts.into_categories())
             }
@@ -254,7 +303,17 @@ impl ColumnBuilder {
         let marks = MARKS.iter().zip(marks).filter(|(_, count)| *count > 0);
         let marks = marks.map(|(mark, count)| ((*mark).to_owned(), count)).collect();
         let column = FeatureColumn { name, values };
-        Ok(FinishedColumn { column, commas: decimals.commas, marks, dates, forced, disguise, thousands })
+        Ok(FinishedColumn {
+            column,
+            commas: decimals.commas,
+            marks,
+            dates,
+            forced,
+            disguise,
+            thousands,
+            leading_zeros,
+            odd,
+        })
     }
 }
 
@@ -438,12 +497,9 @@ impl Texts {
         let levels = self.seen.len();
         if levels > 100 && levels > rows / 2 {
             // Numbers except for a few cells are not identifiers: the odd cell is what is wrong.
-            let odd = self.seen.iter().position(|seen| !matches!(seen, Seen::Number { .. } | Seen::Mark(_)));
-            if let Some(code) = odd.filter(|_| 10 * self.numbers >= 9 * levels) {
-                let text = self.index.iter().find(|(_, other)| **other as usize == code).map_or("", |(text, _)| text);
-                let row = self.codes.iter().position(|&other| other as usize == code).map_or(0, |i| i + 1);
-                let (path, column, value) = (path.to_owned(), column.to_owned(), text.to_owned());
-                return Err(DataError::MixedColumn { path, row, column, value });
+            let identifier = names_identifier(column) && self.all_different();
+            if let Some(odd) = self.odd(false).filter(|_| 10 * self.numbers >= 9 * levels && !identifier) {
+                return Err(odd.error(column, path));
             }
             let (path, column) = (path.to_owned(), column.to_owned());
             return Err(match self.disguise() {
@@ -452,6 +508,49 @@ impl Texts {
             });
         }
         Ok(())
+    }
+
+    fn all_different(&self) -> bool {
+        self.seen.len() == self.codes.iter().filter(|&&code| code != MISSING).count()
+    }
+
+    /// The values that are not numbers, if most are and there are several.
+    fn odd(&self, commas_allowed: bool) -> Option<Odd> {
+        const FEWEST: usize = 5;
+        let commas = commas_allowed && self.points == 0;
+        let is_number = |seen: &Seen| match seen {
+            Seen::Number { .. } => true,
+            Seen::Comma(_) => commas,
+            Seen::Boolean(_) | Seen::Mark(_) | Seen::Text => false,
+        };
+        let numbers = self.seen.iter().filter(|seen| is_number(seen)).count();
+        if numbers < FEWEST {
+            return None;
+        }
+        // How many rows have each text, and the first of them.
+        let mut rows = vec![(0_usize, 0_usize); self.seen.len()];
+        for (i, &code) in self.codes.iter().enumerate().filter(|(_, code)| **code != MISSING) {
+            let (count, first) = &mut rows[code as usize];
+            if *count == 0 {
+                *first = i + 1;
+            }
+            *count += 1;
+        }
+        let is_odd = |code: usize| !is_number(&self.seen[code]) && !matches!(self.seen[code], Seen::Mark(_));
+        let of: usize = rows.iter().map(|(count, _)| count).sum();
+        let mut odd: Vec<(&String, usize, usize)> = self
+            .index
+            .iter()
+            .map(|(text, &code)| (text, code as usize))
+            .filter(|(_, code)| is_odd(*code))
+            .map(|(text, code)| (text, rows[code].0, rows[code].1))
+            .collect();
+        odd.sort_by(|a, b| b.1.cmp(&a.1).then(a.2.cmp(&b.2)));
+        let (first, _, row) = odd.iter().min_by_key(|(_, _, first)| *first)?;
+        let first = (*row, (*first).clone());
+        let values: Vec<(String, usize)> = odd.into_iter().map(|(text, count, _)| (text.clone(), count)).collect();
+        let odd = Odd { values, first, of, numbers };
+        (2 * odd.rows() < of).then_some(odd)
     }
 
     /// What its texts look like, if it is something else than names.
@@ -482,6 +581,14 @@ impl Texts {
             }
         }
         grouped >= FEWEST && small > 0
+    }
+
+    /// Whether they are digits of one length, and some start with zeros: `00123`.
+    fn have_leading_zeros(&self) -> bool {
+        let mut texts = self.index.keys().filter(|text| !MARKS.contains(&text.as_str()));
+        let Some(length) = texts.clone().next().map(String::len).filter(|length| *length > 1) else { return false };
+        let zeros = texts.clone().any(|text| text.starts_with('0'));
+        zeros && texts.all(|text| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
     fn into_categories(self) -> Categories {

@@ -37,6 +37,8 @@ pub struct PredictionColumns {
     pub missing: Vec<String>,
     /// Whether labels such as `NA`, `?` and `-1` are classes. By default they are missing, unless a class is called so.
     pub labels_as_they_are: bool,
+    /// Whether a label may differ from the name of its class by case and blanks.
+    pub merge_labels: bool,
     /// Whether a table in which no label is missing is taken too.
     pub allow_complete: bool,
 }
@@ -55,6 +57,7 @@ impl PredictionColumns {
             kind: PosteriorKind::Labelled,
             missing: Vec::new(),
             labels_as_they_are: false,
+            merge_labels: false,
             allow_complete: false,
         }
     }
@@ -185,10 +188,22 @@ pub(crate) fn twice(path: &str, column: &str, first: &'static str, second: &'sta
     DataError::ColumnTwice { path: path.to_owned(), column: column.to_owned(), first, second }
 }
 
+/// The error of a table whose label column was not named: one that is called like it may be meant, or the last one.
+pub(crate) fn no_label_column(header: &[String], path: &str) -> DataError {
+    const NAMES: [&str; 9] =
+        ["label", "labels", "y", "class", "target", "diagnosis", "outcome", "category", "annotation"];
+    let called = |name: &&String| NAMES.contains(&name.trim().to_lowercase().as_str());
+    let likely = header.iter().find(called).or(header.last()).filter(|name| !name.is_empty()).cloned();
+    DataError::NoLabelColumn { path: path.to_owned(), likely, columns: list(header) }
+}
+
 /// The position of a column.
 pub(crate) fn find(header: &[String], name: &str, path: &str) -> Result<usize, DataError> {
-    // The header is trimmed, so the name is too.
-    header.iter().position(|column| column == name.trim()).ok_or_else(|| DataError::UnknownColumn {
+    // The header is trimmed, so the name is too. A line break in a cell of a spreadsheet is typed as a blank.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let exact = header.iter().position(|column| column == name.trim());
+    let broken = || header.iter().position(|column| column.contains('\n') && words(column) == words(name));
+    exact.or_else(broken).ok_or_else(|| DataError::UnknownColumn {
         path: path.to_owned(),
         name: name.to_owned(),
         hint: hint(header, name),
@@ -224,6 +239,10 @@ pub(crate) fn check_distinct(header: &[String], path: &str) -> Result<(), DataEr
     let repeated: BTreeSet<&str> = header.iter().map(String::as_str).filter(|name| !seen.insert(*name)).collect();
     if repeated.is_empty() {
         return Ok(());
+    }
+    if repeated.contains("") {
+        let unnamed = (1..).zip(header).filter(|(_, name)| name.is_empty()).map(|(position, _)| position).collect();
+        return Err(DataError::UnnamedColumns { path: path.to_owned(), positions: unnamed });
     }
     let names: Vec<String> = repeated.into_iter().map(|name| format!("`{name}`")).collect();
     Err(DataError::DuplicateColumns { path: path.to_owned(), names: list(&names) })

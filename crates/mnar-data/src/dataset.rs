@@ -108,12 +108,24 @@ pub struct ReadOptions {
     pub missing: Vec<String>,
     /// Keeps labels such as `NA`, `?` and `-1` as classes. By default they are read as missing, with a note.
     pub labels_as_they_are: bool,
+    /// Makes one class of labels that differ only by case or blanks. By default they are kept apart, with a note.
+    pub merge_labels: bool,
     /// Columns of a table that hold names though they look like numbers.
     pub categorical: Vec<String>,
     /// The sheet of a spreadsheet; by default the first.
     pub sheet: Option<String>,
+    /// How many lines of a text table, or rows of a sheet, stand above the header and are skipped.
+    pub skip_rows: usize,
     /// The height and width that the images of a folder are resized to.
     pub resize: Option<(usize, usize)>,
+}
+
+impl ReadOptions {
+    /// The part of the file that these options name: the sheet, and the rows below the title.
+    pub(crate) fn within<'a>(&'a self, source: Source<'a>) -> Source<'a> {
+        let skip_rows = if self.skip_rows > 0 { self.skip_rows } else { source.skip_rows };
+        source.with_sheet(self.sheet.as_deref().or(source.sheet)).with_skip_rows(skip_rows)
+    }
 }
 
 /// What a trained model takes.
@@ -176,8 +188,8 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
     check_stdin(source, options)?;
     let kind = Kind::of_source(source)?;
     let read = match source.kind {
-        SourceKind::Path(path) => kind.read(path, options, source.memory)?,
-        SourceKind::Table(_) | SourceKind::Text(_) => read_table_inputs(source, options)?,
+        SourceKind::Path(path) if kind != Kind::Table => kind.read(path, options, source.memory)?,
+        _ => read_table_inputs(source, options)?,
     };
     let mut notes = read.notes;
     let labels = match (&options.labels_file, read.labels) {
@@ -452,8 +464,8 @@ fn read_table_inputs(source: Source<'_>, options: &ReadOptions) -> Result<ReadIn
         ignore: &options.ignore,
         missing: &options.missing,
         categorical: &options.categorical,
-        sheet: options.sheet.as_deref(),
     };
+    let source = options.within(source);
     let read = read_table(source, &purpose, options.id.as_deref())?;
     let (row_names, mut notes) = (read.row_names, read.notes);
     let labels = match read.labels {

@@ -9,6 +9,7 @@ use crate::guard::{Memory, OverLimit};
 use crate::note::Note;
 use crate::number_column::NumberColumn;
 use crate::text::TextReader;
+use crate::title_rows;
 use arrow_array::LargeStringArray;
 use arrow_array::builder::LargeStringBuilder;
 use csv::ByteRecord;
@@ -65,9 +66,20 @@ pub(crate) struct DelimitedTable<R> {
 
 impl DelimitedTable<TextReader> {
     /// Opens a text of any encoding; the separator is `expected` unless the text shows another.
-    pub(crate) fn detect(mut text: TextReader, expected: u8, memory: Memory, path: &str) -> Result<Self, DataError> {
-        let delimiter = text.delimiter(expected);
-        let mut table = Self::open(text, delimiter, memory, path)?;
+    /// The first `skip_rows` lines are left out.
+    pub(crate) fn detect(
+        mut text: TextReader,
+        expected: u8,
+        skip_rows: usize,
+        memory: Memory,
+        path: &str,
+    ) -> Result<Self, DataError> {
+        let delimiter = text.delimiter(expected, skip_rows).map_err(|error| DataError::io(path, "read", error))?;
+        title_rows::check_text(text.start(), text.is_complete(), delimiter, skip_rows, path)?;
+        let mut table = Self::open(text, delimiter, memory, path).map_err(|error| match error {
+            DataError::Empty { path } if skip_rows > 0 => DataError::AllSkipped { path, skipped: skip_rows },
+            other => other,
+        })?;
         table.expected = expected;
         Ok(table)
     }

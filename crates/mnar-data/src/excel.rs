@@ -7,15 +7,22 @@ use crate::note::Note;
 use bytes::Bytes;
 
 #[cfg(not(feature = "excel"))]
-pub(crate) fn read(_: Bytes, _: Option<&str>, _: Memory, path: &str) -> Result<(ArrowTable, Vec<Note>), DataError> {
+pub(crate) fn read(
+    _: Bytes,
+    _: Option<&str>,
+    _: usize,
+    _: Memory,
+    path: &str,
+) -> Result<(ArrowTable, Vec<Note>), DataError> {
     Err(DataError::NotBuilt { path: path.to_owned(), format: "spreadsheets" })
 }
 
-/// Reads a sheet, by default the first: a row of names, and the rows below it. Blank rows are skipped.
+/// Reads a sheet, by default the first: a row of names below `skip_rows` others, and the rows below it. Blank rows are skipped.
 #[cfg(feature = "excel")]
 pub(crate) fn read(
     bytes: Bytes,
     sheet: Option<&str>,
+    skip_rows: usize,
     memory: Memory,
     path: &str,
 ) -> Result<(ArrowTable, Vec<Note>), DataError> {
@@ -48,7 +55,8 @@ pub(crate) fn read(
         let notes = if several { vec![Note::Sheet { name, others }] } else { Vec::new() };
         Ok((cells, notes))
     })?;
-    Ok((sheet::table(&cells, path)?, notes))
+    let table = sheet::table(&cells, skip_rows, path);
+    Ok((table.map_err(|error| crate::table_reader::in_sheet(error, &notes))?, notes))
 }
 
 #[cfg(feature = "excel")]
@@ -58,6 +66,7 @@ mod sheet {
     use crate::dates::{self, DateFormat};
     use crate::error::DataError;
     use crate::guard::Memory;
+    use crate::title_rows::{self, LOOKED_AT, RawRow};
     use bytes::Bytes;
     use calamine::{Data, Error, ExcelDateTime, Ods, Range, Reader as _, Sheets, Xls, Xlsb, Xlsx};
     use std::io::{Cursor, Read as _};
@@ -193,10 +202,24 @@ mod sheet {
         area > ALWAYS && area / 100 > cells
     }
 
-    pub(super) fn table(cells: &Range<Data>, path: &str) -> Result<ArrowTable, DataError> {
-        let blank = |row: &&[Data]| row.iter().all(|cell| cell_of(cell) == Cell::Missing);
-        let mut rows = cells.rows().filter(|row| !blank(row));
-        let Some(header) = rows.next() else { return Err(DataError::Empty { path: path.to_owned() }) };
+    pub(super) fn table(cells: &Range<Data>, skip_rows: usize, path: &str) -> Result<ArrowTable, DataError> {
+        let blank = |row: &[Data]| row.iter().all(|cell| cell_of(cell) == Cell::Missing);
+        // The rectangle of the cells may start further down.
+        let from = cells.start().map_or(0, |(row, _)| row as usize) + 1;
+        let numbered = (from..).zip(cells.rows()).filter(|(number, row)| *number > skip_rows && !blank(row));
+        let raw = |(number, row): (usize, &[Data])| {
+            let name = |cell: &Data| if cell_of(cell) == Cell::Missing { String::new() } else { name_of(cell) };
+            RawRow { number, cells: row.iter().map(|cell| name(cell).trim().to_owned()).collect() }
+        };
+        title_rows::check_rows(&numbered.clone().take(LOOKED_AT).map(raw).collect::<Vec<_>>(), path)?;
+        let mut rows = numbered.map(|(_, row)| row);
+        let Some(header) = rows.next() else {
+            let path = path.to_owned();
+            return Err(match skip_rows {
+                0 => DataError::Empty { path },
+                skipped => DataError::AllSkipped { path, skipped },
+            });
+        };
         let mut columns: Vec<(String, Vec<Cell>)> =
             header.iter().map(|name| (name_of(name).trim().to_owned(), Vec::new())).collect();
         for row in rows {

@@ -82,10 +82,17 @@ impl AnyTable {
     /// Opens a table.
     pub(crate) fn open(source: Source<'_>) -> Result<Self, DataError> {
         let (memory, sheet) = (source.memory.resolved(), source.sheet);
+        let no_lines = |kind| match source.skip_rows {
+            0 => Ok(()),
+            _ => Err(DataError::NoLines { path: source.name(), kind }),
+        };
         match source.kind {
-            SourceKind::Table(table) => Ok(Self::Typed(Box::new(table.clone()), Vec::new())),
+            SourceKind::Table(table) => {
+                no_lines("table in memory").map(|()| Self::Typed(Box::new(table.clone()), Vec::new()))
+            }
             SourceKind::Path(path) if path != Path::new("-") => match parquet_folder::files_of(path)? {
                 Some(files) => {
+                    no_lines("folder of Parquet files")?;
                     let notes = vec![Note::Files { count: files.len() }];
                     Ok(Self::Typed(Box::new(ParquetFolder::open(&files, &show(path), memory)?), notes))
                 }
@@ -124,22 +131,25 @@ pub(crate) struct Input {
     named: bool,
     pub(crate) path: String,
     memory: Memory,
+    /// Lines or rows above the header.
+    skip_rows: usize,
 }
 
 impl Input {
     /// A file, standard input, or text in memory.
     pub(crate) fn of_source(source: Source<'_>) -> Result<Self, DataError> {
         let memory = source.memory.resolved();
-        match source.kind {
+        let input = match source.kind {
             SourceKind::Path(path) if path == Path::new("-") => {
-                Ok(Self::of_text(&TextTable::stdin_within(memory)?, memory))
+                Self::of_text(&TextTable::stdin_within(memory)?, memory)
             }
-            SourceKind::Path(path) => Self::open(path, memory),
-            SourceKind::Text(text) => Ok(Self::of_text(text, memory)),
+            SourceKind::Path(path) => Self::open(path, memory)?,
+            SourceKind::Text(text) => Self::of_text(text, memory),
             SourceKind::Table(table) => {
-                Err(DataError::CopyOf { path: table.source_name().to_owned(), kind: Format::Arrow.name() })
+                return Err(DataError::CopyOf { path: table.source_name().to_owned(), kind: Format::Arrow.name() });
             }
-        }
+        };
+        Ok(Self { skip_rows: source.skip_rows, ..input })
     }
 
     fn open(path: &Path, memory: Memory) -> Result<Self, DataError> {
@@ -151,7 +161,7 @@ impl Input {
         let by_name = Format::of_name(path);
         let format = by_name.or_else(|| Format::of_bytes(&opened.magic));
         let format = format.unwrap_or(Format::Delimited { delimiter: b',' });
-        Ok(Self { opened, format, named: by_name.is_some(), path: shown, memory })
+        Ok(Self { opened, format, named: by_name.is_some(), path: shown, memory, skip_rows: 0 })
     }
 
     fn of_text(text: &TextTable, memory: Memory) -> Self {
@@ -159,14 +169,14 @@ impl Input {
         let magic = bytes[..bytes.len().min(MAGIC)].to_vec();
         let opened = Opened { content: Content::Memory(bytes), magic };
         let format = Format::Delimited { delimiter: b',' };
-        Self { opened, format, named: false, path: text.source_name().to_owned(), memory }
+        Self { opened, format, named: false, path: text.source_name().to_owned(), memory, skip_rows: 0 }
     }
 
     /// The table in a text file.
     pub(crate) fn into_delimited(self) -> Result<DelimitedTable<TextReader>, DataError> {
-        let (expected, memory) = (self.expected(), self.memory);
+        let (expected, skip_rows, memory) = (self.expected(), self.skip_rows, self.memory);
         let text = TextReader::open(self.opened.into_bytes(), &self.path)?;
-        DelimitedTable::detect(text, expected, memory, &self.path)
+        DelimitedTable::detect(text, expected, skip_rows, memory, &self.path)
     }
 
     fn expected(&self) -> u8 {
@@ -190,6 +200,10 @@ impl Input {
             let (kind, sheet) = (self.format.name(), sheet.to_owned());
             return Err(DataError::NoSheets { path, kind, sheet });
         }
+        let skip_rows = self.skip_rows;
+        if skip_rows > 0 && matches!(self.format, Format::Parquet | Format::Json | Format::Arrow) {
+            return Err(DataError::NoLines { path, kind: self.format.name() });
+        }
         match self.format {
             Format::Delimited { .. } => {
                 let (expected, named) = (self.expected(), self.named);
@@ -197,7 +211,7 @@ impl Input {
                 if !named && json_lines::looks_like_json(text.start()) {
                     return read_json(text, memory, &path);
                 }
-                Ok(AnyTable::Text(Box::new(DelimitedTable::detect(text, expected, memory, &path)?)))
+                Ok(AnyTable::Text(Box::new(DelimitedTable::detect(text, expected, skip_rows, memory, &path)?)))
             }
             Format::Parquet => {
                 let table = ParquetTable::open(self.into_file()?, memory, &path)?;
@@ -205,7 +219,7 @@ impl Input {
             }
             Format::Json => read_json(TextReader::open(self.opened.into_bytes(), &path)?, memory, &path),
             Format::Excel => {
-                let (table, notes) = crate::excel::read(self.read_all()?, sheet, memory, &path)?;
+                let (table, notes) = crate::excel::read(self.read_all()?, sheet, skip_rows, memory, &path)?;
                 Ok(AnyTable::Typed(Box::new(table), notes))
             }
             Format::Arrow => {

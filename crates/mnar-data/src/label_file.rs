@@ -1,9 +1,10 @@
 //! Labels in a file of their own.
 
 use crate::arrow_table::Source;
-use crate::columns::{Selection, find, twice};
+use crate::classes::missing_classes;
+use crate::columns::{Selection, find, no_label_column, twice};
 use crate::dataset::{ReadOptions, is_npy};
-use crate::error::{DataError, list, show};
+use crate::error::{DataError, show};
 use crate::format::{Format, open_maybe_gzipped};
 use crate::guard::Memory;
 use crate::note::Note;
@@ -11,7 +12,7 @@ use crate::npy::Npy;
 use crate::row_names::{FILE, RowNames};
 use crate::screen::similar_classes;
 use crate::text::TextReader;
-use crate::values::{Interner, Missing};
+use crate::values::{Interner, Merged, Missing};
 use arrow_array::Array;
 use mnar::Labels;
 use std::collections::HashMap;
@@ -44,7 +45,13 @@ pub(crate) fn read(
         let missing = Missing::new(missing);
         lines.iter().for_each(|line| labels.push(missing.present(line)));
     } else {
-        let table = Source::from(path).with_memory(memory).into_table()?;
+        let table = Source::from(path).with_memory(memory).into_table().map_err(|error| match error {
+            // Rows are skipped in the data alone.
+            DataError::TitleRows { path, row, title, columns, .. } => {
+                DataError::TitleRows { path, row, title, columns, skippable: false }
+            }
+            other => other,
+        })?;
         let header = table.header();
         let column = label_column(header, label, &shown)?;
         let file = row_names.and_then(|_| header.iter().position(|name| name == FILE));
@@ -76,7 +83,8 @@ pub(crate) fn read(
     Ok((labels, notes))
 }
 
-/// The classes, and what there is to say about them. Marks of missing labels are taken out.
+/// The classes, and what there is to say about them. Marks of missing labels are taken out, and labels that are alike made one
+/// if that was asked for.
 pub(crate) fn finish(
     mut labels: Interner,
     options: &ReadOptions,
@@ -89,8 +97,15 @@ pub(crate) fn finish(
             notes.push(Note::MissingLabels { marks });
         }
     }
+    if options.merge_labels {
+        let merged = labels.merge_alike().into_iter();
+        notes.extend(merged.map(|Merged { into, others }| Note::MergedLabels { into, others }));
+    }
     let labels = labels.into_labels(path)?;
     notes.extend(similar_classes(&labels));
+    if !options.labels_as_they_are {
+        notes.extend(missing_classes(&labels));
+    }
     Ok((labels, notes))
 }
 
@@ -129,10 +144,7 @@ fn label_column(header: &[String], label: Option<&str>, path: &str) -> Result<us
     match (label, header) {
         (Some(label), _) => find(header, label, path),
         (None, [_]) => Ok(0),
-        (None, _) => header
-            .iter()
-            .position(|name| name == "label")
-            .ok_or_else(|| DataError::NoLabelColumn { path: path.to_owned(), columns: list(header) }),
+        (None, _) => header.iter().position(|name| name == "label").ok_or_else(|| no_label_column(header, path)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Labels and folds alone.
 
 use crate::arrow_table::Source;
-use crate::columns::{Selection, find};
+use crate::columns::{Selection, find, no_label_column};
 use crate::dataset::ReadOptions;
-use crate::error::{DataError, list};
+use crate::error::DataError;
 use crate::label_file;
 use crate::note::Note;
 use crate::values::{Interner, Missing};
@@ -21,8 +21,7 @@ pub fn read_labels<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> 
     let source = source.into();
     let path = source.name();
     let Some(label) = &options.label else {
-        let columns = list(source.into_table()?.header());
-        return Err(DataError::NoLabelColumn { path, columns });
+        return Err(no_label_column(source.into_table()?.header(), &path));
     };
     let (labels, notes) = label_file::finish(read_texts(source, label, &options.missing)?, options, &path)?;
     if labels.is_empty() { Err(DataError::NoRows { path }) } else { Ok((labels, notes)) }

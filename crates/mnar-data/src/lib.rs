@@ -64,6 +64,7 @@ mod survey;
 mod table_reader;
 mod text;
 mod text_table;
+mod title_rows;
 mod values;
 mod write;
 

@@ -2,7 +2,8 @@
 
 use crate::dates::DateFormat;
 use crate::disguise::Disguise;
-use crate::error::{list, ticked};
+use crate::error::{SHOWN, list, read_as_missing, shorten, ticked};
+use mnar::Remedy;
 use std::fmt;
 
 /// Something that was detected in a file, or done about it, and that the user should know.
@@ -61,8 +62,26 @@ pub enum Note {
         /// One of them.
         example: String,
     },
+    /// A column holds names, because some of its values are not numbers.
+    MostlyNumbers {
+        /// The column.
+        column: String,
+        /// Values that are not numbers, and how many rows have each; those of most rows first.
+        values: Vec<(String, usize)>,
+        /// How many different values are not numbers.
+        kinds: usize,
+        /// How many rows have one of them.
+        rows: usize,
+        /// How many rows have a value.
+        of: usize,
+    },
     /// Points in numbers were read as decimal points, and may stand between thousands.
     Thousands {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// Numbers with leading zeros, which may be codes.
+    LeadingZeros {
         /// The columns.
         columns: Vec<String>,
     },
@@ -71,7 +90,21 @@ pub enum Note {
         /// The columns.
         columns: Vec<String>,
     },
-    /// Names that differ only by case, and are kept apart.
+    /// A class that may stand for missing labels.
+    MissingClass {
+        /// The class.
+        label: String,
+        /// How many rows have it.
+        rows: usize,
+    },
+    /// Labels that differ only by case or blanks were made one class.
+    MergedLabels {
+        /// The class.
+        into: String,
+        /// The other names, and how many labels have each.
+        others: Vec<(String, usize)>,
+    },
+    /// Names that differ only by case or blanks, and are kept apart.
     SimilarNames {
         /// The column, or `None` for the classes.
         column: Option<String>,
@@ -155,6 +188,8 @@ pub enum IdentifierReason {
     CountsRows,
     /// It is called like one, and all values differ.
     Name,
+    /// Its numbers are longer than a measurement is ever written.
+    LongNumbers,
 }
 
 impl fmt::Display for IdentifierReason {
@@ -162,8 +197,29 @@ impl fmt::Display for IdentifierReason {
         f.write_str(match self {
             IdentifierReason::AllDifferent => "all of its values are different names",
             IdentifierReason::CountsRows => "it counts the rows",
+            IdentifierReason::LongNumbers => "its values are whole numbers of 16 digits or more",
             IdentifierReason::Name => "it has the name of an identifier, and all of its values differ",
         })
+    }
+}
+
+impl Note {
+    /// What the user could do if this is not as it should be, as options and their values.
+    pub fn remedies(&self) -> Vec<Remedy> {
+        match self {
+            Note::MostlyNumbers { column, values, kinds, .. } => {
+                let values: Vec<&str> = values.iter().map(|(value, _)| value.as_str()).collect();
+                let missing = read_as_missing(&values).filter(|_| *kinds == values.len());
+                missing.into_iter().chain([Remedy::set("categorical", column)]).collect()
+            }
+            Note::LeadingZeros { columns } => {
+                let each: Vec<Remedy> = columns.iter().map(|column| Remedy::set("categorical", column)).collect();
+                if each.len() == 1 { each } else { vec![Remedy::All(each)] }
+            }
+            Note::MissingClass { label, .. } => read_as_missing(&[label]).into_iter().collect(),
+            Note::SimilarNames { column: None, .. } => vec![Remedy::set("merge-labels", "")],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -195,10 +251,31 @@ impl fmt::Display for Note {
                 "`{column}` was read as names, but holds {looks_like}, such as `{example}`; {}",
                 looks_like.advice()
             ),
+            Note::MostlyNumbers { column, values, kinds, rows, of } => {
+                let (is, numbers) = if *rows == 1 { ("is", "a number") } else { ("are", "numbers") };
+                let one = |(value, rows): &(String, usize)| {
+                    format!("`{}` ({rows} row{})", shorten(value, SHOWN), if *rows == 1 { "" } else { "s" })
+                };
+                let mut said: Vec<String> = values.iter().map(one).collect();
+                if *kinds > values.len() {
+                    said.push(format!("{} more", kinds - values.len()));
+                }
+                write!(
+                    f,
+                    "`{column}` was read as names, because {rows} of its {of} values {is} not {numbers}: {}; read them as missing, or confirm that the column holds names",
+                    joined(&said)
+                )
+            }
             Note::Thousands { columns } => write!(
                 f,
                 "the points in {} were read as decimal points; if they stand between thousands (1.234 for 1234), take them out",
                 ticked(columns)
+            ),
+            Note::LeadingZeros { columns } => write!(
+                f,
+                "{} {} read as numbers, but with leading zeros may hold codes; if so, they are names",
+                ticked(columns),
+                if columns.len() == 1 { "was" } else { "were" }
             ),
             Note::Constant { columns } if columns.len() == 1 => {
                 write!(f, "{} is not used as a feature, because it has a single value", ticked(columns))
@@ -206,10 +283,23 @@ impl fmt::Display for Note {
             Note::Constant { columns } => {
                 write!(f, "{} are not used as features, because each has a single value", ticked(columns))
             }
+            Note::MissingClass { label, rows } => {
+                let (s, were) = if *rows == 1 { ("", "was") } else { ("s", "were") };
+                write!(
+                    f,
+                    "{rows} label{s} `{label}` {were} taken for a class; if it stands for a missing label, say so"
+                )
+            }
+            Note::MergedLabels { into, others } => {
+                write!(f, "{} {} read as `{into}`", counted(others, "label"), were(others))
+            }
             Note::SimilarNames { column, names } => {
                 let place =
                     column.as_ref().map_or("the classes".to_owned(), |column| format!("the names in `{column}`"));
-                write!(f, "{place} {} differ only by case, and are kept apart", ticked(names))
+                let lower = |name: &String| name.to_lowercase();
+                let case = names.iter().all(|name| lower(name) == lower(&names[0]));
+                let by = if case { "case" } else { "case or blanks" };
+                write!(f, "{place} {} differ only by {by}, and are kept apart", ticked(names))
             }
             Note::Sheet { name, others } => {
                 write!(f, "read the sheet `{name}`; the other sheets are {}", ticked(others))
@@ -257,7 +347,11 @@ fn counted(marks: &[(String, usize)], what: &str) -> String {
         let plural = if *count == 1 { "" } else { "s" };
         format!("{count} {what}{plural} `{mark}`")
     };
-    let all: Vec<String> = marks.iter().map(one).collect();
+    joined(&marks.iter().map(one).collect::<Vec<_>>())
+}
+
+/// `a, b and c`.
+fn joined(all: &[String]) -> String {
     match all.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => all.concat(),

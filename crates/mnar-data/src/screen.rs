@@ -1,10 +1,11 @@
 //! Looks over the columns that were read: what is wrong with them, all at once, and which are not features.
 
-use crate::column_builder::FinishedColumn;
+use crate::column_builder::{FinishedColumn, ODD};
 use crate::dates::DateFormat;
 use crate::error::DataError;
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn};
 use crate::note::{IdentifierReason, Note};
+use crate::values::folded;
 use mnar::Labels;
 use std::collections::{BTreeMap, HashSet};
 
@@ -93,10 +94,21 @@ pub(crate) fn describe(columns: &[&FinishedColumn], choose: bool, notes: &mut Ve
     if !thousands.is_empty() {
         notes.push(Note::Thousands { columns: thousands });
     }
+    let zeros: Vec<String> = columns.iter().filter(|column| column.leading_zeros).map(name).collect();
+    if !zeros.is_empty() {
+        notes.push(Note::LeadingZeros { columns: zeros });
+    }
     for column in columns {
         if let Some((looks_like, example)) = &column.disguise {
             let (column, looks_like, example) = (name(column), *looks_like, example.clone());
             notes.push(Note::Disguised { column, looks_like, example });
+        }
+    }
+    for column in columns {
+        if let Some(odd) = &column.odd {
+            let values = odd.values.iter().take(ODD).cloned().collect();
+            let (rows, of, kinds) = (odd.rows(), odd.of, odd.values.len());
+            notes.push(Note::MostlyNumbers { column: name(column), values, kinds, rows, of });
         }
     }
     for format in [DateFormat::Iso, DateFormat::DayFirst, DateFormat::MonthFirst] {
@@ -125,7 +137,7 @@ pub(crate) fn describe(columns: &[&FinishedColumn], choose: bool, notes: &mut Ve
     }
 }
 
-/// Notes on classes that differ only by case.
+/// Notes on classes that differ only by case or blanks.
 pub(crate) fn similar_classes(labels: &Labels) -> Vec<Note> {
     similar(labels.names(), None)
 }
@@ -133,7 +145,7 @@ pub(crate) fn similar_classes(labels: &Labels) -> Vec<Note> {
 fn similar(names: &[String], column: Option<&str>) -> Vec<Note> {
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in names {
-        alike.entry(name.to_lowercase()).or_default().push(name.clone());
+        alike.entry(folded(name)).or_default().push(name.clone());
     }
     let several = alike.into_values().filter(|names| names.len() > 1);
     several.map(|names| Note::SimilarNames { column: column.map(str::to_owned), names }).collect()
@@ -158,11 +170,19 @@ fn identifier(column: &FinishedColumn) -> Option<IdentifierReason> {
         return None;
     }
     let named = names_identifier(&column.column.name);
+    // Numbers but for some cells, under a name that says nothing else, are a measurement.
+    if column.odd.is_some() && !named {
+        return None;
+    }
     match &column.column.values {
         ColumnValues::Numeric(values) => {
             let counts = |from: f64| values.iter().enumerate().all(|(i, value)| *value == (i as f64 + from) as f32);
+            // From 2^53 on not even a double tells whole numbers apart.
+            let long = |value: &f32| value.is_finite() && value.abs() >= 9_007_199_254_740_992.0;
             if values.len() >= ROWS && (counts(0.0) || counts(1.0)) {
                 Some(IdentifierReason::CountsRows)
+            } else if values.len() >= ROWS && values.iter().all(long) {
+                Some(IdentifierReason::LongNumbers)
             } else {
                 (named && different_numbers(values)).then_some(IdentifierReason::Name)
             }
@@ -193,7 +213,7 @@ fn different_numbers(values: &[f32]) -> bool {
 
 /// Whether a column is called like an identifier. pandas writes the index of a table without a name, and reads it
 /// as `Unnamed: 0`.
-fn names_identifier(name: &str) -> bool {
+pub(crate) fn names_identifier(name: &str) -> bool {
     const NAMES: [&str; 14] = [
         "",
         "id",

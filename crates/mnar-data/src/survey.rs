@@ -180,6 +180,8 @@ impl Survey {
 
 fn survey_table(source: Source<'_>, options: &ReadOptions) -> Result<Survey, DataError> {
     let shown = source.name();
+    let within = options.clone();
+    let source = within.within(source);
     let (read, trouble, without);
     let mut options = options;
     match read_all(source, &Purpose::Survey(options), None) {

@@ -7,7 +7,7 @@ use crate::arrays::{
 use crate::arrow_table::Source;
 use crate::batch::batch_rows;
 use crate::column_builder::{ColumnBuilder, FinishedColumn, MissingFeature, Place, Wanted};
-use crate::columns::{find, twice};
+use crate::columns::{find, no_label_column, twice};
 use crate::dataset::ReadOptions;
 use crate::dates::DateFormat;
 use crate::delimited::DelimitedTable;
@@ -38,8 +38,6 @@ pub(crate) enum Purpose<'a> {
         ignore: &'a [String],
         missing: &'a [String],
         categorical: &'a [String],
-        /// The sheet of a spreadsheet.
-        sheet: Option<&'a str>,
     },
     /// All columns, whatever becomes of them; names that are not columns are problems to be told.
     Survey(&'a ReadOptions),
@@ -55,14 +53,6 @@ impl Purpose<'_> {
             Purpose::Train { missing, .. } | Purpose::Columns { missing, .. } => missing,
             Purpose::Survey(options) => &options.missing,
             Purpose::Predict(encoder) => encoder.missing(),
-        }
-    }
-
-    fn sheet(&self) -> Option<&str> {
-        match self {
-            Purpose::Train { sheet, .. } => *sheet,
-            Purpose::Survey(options) => options.sheet.as_deref(),
-            _ => None,
         }
     }
 
@@ -104,7 +94,7 @@ pub(crate) fn read_table(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&
 pub(crate) fn read_all(source: Source<'_>, purpose: &Purpose<'_>, id: Option<&str>) -> Result<Read, DataError> {
     let shown = source.name();
     let source = source.with_memory(source.memory.resolved());
-    let read = match AnyTable::open(source.with_sheet(purpose.sheet().or(source.sheet)))? {
+    let read = match AnyTable::open(source)? {
         AnyTable::Text(table) => read_delimited(*table, purpose, id, source.memory, &shown)?,
         AnyTable::Typed(table, notes) => {
             let read = read_typed(table, purpose, id, source.memory, &shown);
@@ -127,7 +117,11 @@ pub(crate) fn in_sheet(error: DataError, notes: &[Note]) -> DataError {
     });
     match (&error, several) {
         (
-            DataError::UnknownColumn { .. } | DataError::ModelColumns { .. } | DataError::DuplicateColumns { .. },
+            DataError::UnknownColumn { .. }
+            | DataError::ModelColumns { .. }
+            | DataError::DuplicateColumns { .. }
+            | DataError::UnnamedColumns { .. }
+            | DataError::TitleRows { .. },
             Some((sheet, others)),
         ) => DataError::OneSheet { lack: Box::new(error), sheet, others },
         _ => error,
@@ -202,10 +196,7 @@ impl Layout {
                     Some(label) if *labels_elsewhere => header.iter().position(|name| name == label.trim()),
                     Some(label) => Some(find(header, label, path)?),
                     None if *labels_elsewhere => None,
-                    None => {
-                        let (path, columns) = (path.to_owned(), list(header));
-                        return Err(DataError::NoLabelColumn { path, columns });
-                    }
+                    None => return Err(no_label_column(header, path)),
                 };
                 let positions = |names: &[String]| -> Result<Vec<usize>, DataError> {
                     names.iter().map(|name| find(header, name, path)).collect()

@@ -102,16 +102,32 @@ impl TextReader {
         }
     }
 
-    /// The separator of the values. A first line `sep=;`, which spreadsheets write, is taken out.
-    pub(crate) fn delimiter(&mut self, expected: u8) -> u8 {
+    /// The separator of the values. A first line `sep=;`, which spreadsheets write, is taken out, and then `skip` lines.
+    pub(crate) fn delimiter(&mut self, expected: u8, skip: usize) -> io::Result<u8> {
         let text = &self.out[self.at..];
         let line = text.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
-        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] = line.strip_prefix(BOM).unwrap_or(line) {
-            let delimiter = *delimiter;
-            self.at += line.len();
-            return delimiter;
+        let line = line.strip_prefix(BOM).unwrap_or(line);
+        let told = match line {
+            [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => Some(*delimiter),
+            _ => None,
+        };
+        self.skip_lines(skip + usize::from(told.is_some()))?;
+        Ok(told.unwrap_or_else(|| sniff(&self.out[self.at..], self.ended, expected)))
+    }
+
+    /// Whether all of the text has been read into memory.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.ended
+    }
+
+    fn skip_lines(&mut self, lines: usize) -> io::Result<()> {
+        let end_of_line = if self.out[self.at..].contains(&b'\n') { b'\n' } else { b'\r' };
+        let mut left = lines;
+        let mut byte = [0];
+        while left > 0 && self.read(&mut byte)? > 0 {
+            left -= usize::from(byte[0] == end_of_line);
         }
-        sniff(text, self.ended, expected)
+        Ok(())
     }
 
     fn decode(&mut self, bytes: &[u8]) {

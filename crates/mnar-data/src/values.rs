@@ -5,7 +5,7 @@ use arrow_array::{Array, LargeStringArray};
 use mnar::labels::class_names;
 use mnar::{Class, Labels};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Which texts mean that there is no label.
 #[derive(Clone, Debug)]
@@ -45,26 +45,42 @@ fn canonical(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
+/// One text for names that differ only by case or blanks.
+pub(crate) fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
 /// Finds classes by their names.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelMatcher {
     exact: HashMap<String, Class>,
     /// Tried next; without names that two classes share once written alike.
     alike: HashMap<String, Option<Class>>,
+    /// The same where case and blanks do not count.
+    folded: HashMap<String, Option<Class>>,
 }
 
 impl LabelMatcher {
     pub(crate) fn new(classes: &[String]) -> Self {
         let numbered = || classes.iter().enumerate().map(|(k, name)| (name, Class::from(k)));
-        let mut alike = HashMap::new();
-        for (name, class) in numbered() {
-            alike.entry(canonical(name).into_owned()).and_modify(|other| *other = None).or_insert(Some(class));
-        }
-        Self { exact: numbered().map(|(name, class)| (name.clone(), class)).collect(), alike }
+        let by = |key: &dyn Fn(&str) -> String| {
+            let mut found = HashMap::new();
+            for (name, class) in numbered() {
+                found.entry(key(name)).and_modify(|other| *other = None).or_insert(Some(class));
+            }
+            found
+        };
+        let (alike, folded) = (by(&|name| canonical(name).into_owned()), by(&folded));
+        Self { exact: numbered().map(|(name, class)| (name.clone(), class)).collect(), alike, folded }
     }
 
     pub(crate) fn class(&self, label: &str) -> Option<Class> {
         self.exact.get(label).copied().or_else(|| self.alike.get(canonical(label).as_ref()).copied().flatten())
+    }
+
+    /// The class of a label that may differ from its name by case and blanks.
+    pub(crate) fn class_alike(&self, label: &str) -> Option<Class> {
+        self.class(label).or_else(|| self.folded.get(&folded(label)).copied().flatten())
     }
 }
 
@@ -100,6 +116,13 @@ pub(crate) struct Counted<'a> {
     pub(crate) count: usize,
     /// The first row that has it, from 0.
     pub(crate) first_row: usize,
+}
+
+/// Labels that became one.
+pub(crate) struct Merged {
+    pub(crate) into: String,
+    /// The other names, and how many rows have each.
+    pub(crate) others: Vec<(String, usize)>,
 }
 
 /// Texts that mean missing in the files of common tools.
@@ -234,6 +257,46 @@ impl Interner {
         marks
     }
 
+    /// Makes one of labels that differ only by case or blanks, under the name that most rows have, and returns what was
+    /// merged.
+    pub(crate) fn merge_alike(&mut self) -> Vec<Merged> {
+        let mut groups: BTreeMap<String, Vec<Counted<'_>>> = BTreeMap::new();
+        let texts = self.census.texts();
+        for counted in self.census.texts() {
+            groups.entry(folded(counted.text)).or_default().push(counted);
+        }
+        groups.retain(|_, names| names.len() > 1);
+        if groups.is_empty() {
+            return Vec::new();
+        }
+        let mut merged = Vec::with_capacity(groups.len());
+        let mut renamed: HashMap<&str, String> = HashMap::new();
+        for names in groups.values_mut() {
+            names.sort_by(|a, b| b.count.cmp(&a.count).then(a.first_row.cmp(&b.first_row)));
+            let into = names[0].text.to_owned();
+            renamed.extend(names[1..].iter().map(|name| (name.text, into.clone())));
+            let others = names[1..].iter().map(|name| (name.text.to_owned(), name.count)).collect();
+            merged.push(Merged { into, others });
+        }
+        let mut kept = Census { rows: self.census.rows, ..Census::default() };
+        let mut renumbered = Vec::with_capacity(texts.len());
+        for Counted { text, count, first_row } in texts {
+            let text = renamed.get(text).map_or(text, String::as_str);
+            renumbered.push(match kept.codes.get(text) {
+                Some(&code) => {
+                    kept.tallies[code as usize].0 += count;
+                    code
+                }
+                None => kept.insert(text.to_owned(), (count, first_row)),
+            });
+        }
+        for row in &mut self.rows {
+            *row = row.map(|code| renumbered[code as usize]);
+        }
+        self.census = kept;
+        merged
+    }
+
     /// The first row (from 0) without a value.
     pub(crate) fn first_missing(&self) -> Option<usize> {
         self.rows.iter().position(Option::is_none)
@@ -313,6 +376,21 @@ mod tests {
         assert!(marks(&["1", "-1"], Some(&["-1", "1"])).is_empty());
         assert!(marks(&["a", "-1"], Some(&["a", "b"])).is_empty());
         assert!(marks(&["0", "-2", "-1"], Some(&["0", "1"])).is_empty());
+    }
+
+    #[test]
+    fn labels_that_differ_by_case_and_blanks_become_one() {
+        let mut labels = Interner::default();
+        for label in ["sick", "Sick", "not  sick", "Sick", "SICK", "Not sick", "well"] {
+            labels.push(Some(label));
+        }
+        labels.push(None);
+        let merged = labels.merge_alike();
+        let said: Vec<String> = merged.iter().map(|merged| format!("{} {:?}", merged.into, merged.others)).collect();
+        assert_eq!(said, ["not  sick [(\"Not sick\", 1)]", "Sick [(\"sick\", 1), (\"SICK\", 1)]"]);
+        let labels = labels.into_labels("f").expect("labels");
+        assert_eq!(labels.names(), ["Sick", "not  sick", "well"]);
+        assert_eq!(labels.counts(), [4, 2, 1]);
     }
 
     #[test]

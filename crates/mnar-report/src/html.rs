@@ -138,16 +138,21 @@ fn drawn(figure: &Figure, place: usize) -> Markup {
     }
 }
 
+/// Columns from which on a table is a list on a phone.
+const MANY_COLUMNS: usize = 7;
+
 pub(crate) fn table(table: &Table, title: &str) -> Markup {
+    let stacked = table.heading.len() >= MANY_COLUMNS;
+    let name = |column: usize| table.heading.get(column).filter(|_| stacked);
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {
-            table {
+            table class=[stacked.then_some("stacked")] {
                 thead { tr { @for heading in &table.heading { th scope="col" class=[named(heading)] { (heading) } } } }
                 tbody {
                     @for line in &table.lines {
                         tr {
                             @for (column, cell) in line.iter().enumerate() {
-                                @if column == 0 { th scope="row" { (content(cell)) } } @else { td class=[table.heading.get(column).and_then(|heading| named(heading))] { (content(cell)) } }
+                                @if column == 0 { th scope="row" { (content(cell)) } } @else { td class=[table.heading.get(column).and_then(|heading| named(heading))] data-name=[name(column)] { (content(cell)) } }
                             }
                         }
                     }
@@ -169,7 +174,7 @@ fn content(cell: &Cell) -> Markup {
         Cell::Number { value, text, path: Some(path) } => number(*value, text.clone(), path),
         Cell::Number { text, path: None, .. } => html! { (text) },
         Cell::Interval { ends: (low, high), path } => html! {
-            (number(*low, crate::table::number(*low), &format!("{path}.0"))) "–" (number(*high, crate::table::number(*high), &format!("{path}.1")))
+            (number(*low, crate::table::number(*low), &format!("{path}.0"))) "–" wbr; (number(*high, crate::table::number(*high), &format!("{path}.1")))
         },
     }
 }

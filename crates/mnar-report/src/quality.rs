@@ -85,6 +85,14 @@ impl OutOfFold {
         self.differences.iter().find(|difference| is_gain(difference, name))
     }
 
+    /// What stands above the numbers.
+    fn heading(&self) -> String {
+        match self.is_final_model {
+            true => format!("More about the final model: {}, cross-fitted", self.classifier),
+            false => format!("More about the cross-fitted classifier: {}", self.classifier),
+        }
+    }
+
     /// Which model the numbers belong to.
     fn whose(&self, training: Option<&Training>) -> String {
         let labels = if self.method == "audit" { "audited rows" } else { "labels" };
@@ -148,26 +156,43 @@ fn meaning(name: MetricName) -> &'static str {
 }
 
 impl Report {
-    /// The accuracy of the classifier and of the models that were trained, one line each.
+    /// The accuracy of the models that were trained and of the classifier that was cross-fitted, one line each: the final model
+    /// first, which may be that classifier.
     pub(crate) fn quality_lines(&self) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let accuracy = self.evaluation.as_ref().and_then(|found| found.metric(MetricName::Accuracy));
-        if let Some((at, metric)) = accuracy
-            && let (Some(corrected), Some(naive)) = (metric.corrected, metric.naive)
-        {
-            let path = format!("evaluation.metrics.{at}");
-            let mut line =
-                Line::new("Accuracy ").percent(corrected, format!("{path}.corrected")).words(" among all rows");
-            if let Some(ends) = metric.ci95 {
-                line = line.words(" (95% interval ").percents(ends, &format!("{path}.ci95")).words(")");
-            }
-            lines.push(line.words("; ").percent(naive, format!("{path}.naive")).words(" among the labelled rows."));
+        let (mut lines, cross_fitted) = (self.held_out_lines(), self.cross_fitted_line());
+        let is_final = self.evaluation.as_ref().is_some_and(|found| found.is_final_model);
+        lines.splice(if is_final { 0..0 } else { lines.len()..lines.len() }, cross_fitted);
+        lines
+    }
+
+    /// The accuracy of the classifier that was cross-fitted.
+    fn cross_fitted_line(&self) -> Option<Line> {
+        let found = self.evaluation.as_ref()?;
+        let (at, metric) = found.metric(MetricName::Accuracy)?;
+        let (corrected, naive) = (metric.corrected?, metric.naive?);
+        let whose = match found.is_final_model {
+            true => format!("The final model, {}, cross-fitted: accuracy ", found.classifier),
+            false => format!("Cross-fitted {}: accuracy ", found.classifier),
+        };
+        let path = format!("evaluation.metrics.{at}");
+        let mut line = Line::new(whose).percent(corrected, format!("{path}.corrected")).words(" among all rows");
+        if let Some(ends) = metric.ci95 {
+            line = line.words(" (95% interval ").percents(ends, &format!("{path}.ci95")).words(")");
         }
+        Some(line.words("; ").percent(naive, format!("{path}.naive")).words(" among the labelled rows."))
+    }
+
+    /// The accuracy of the models that were trained, on rows that they have not seen.
+    fn held_out_lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
         let hidden = if self.truth.is_some() { "rows whose labels were hidden" } else { "held-out rows" };
         for (name, path, model) in self.models().into_iter().rev() {
             let Some(held_out) = model.held_out else { continue };
-            let mut line = Line::new(format!("The {name} model: accuracy "))
-                .percent(held_out.accuracy, format!("{path}.held_out.accuracy"));
+            let whose = match name {
+                "debiased" => "The final, debiased model: accuracy ".to_owned(),
+                name => format!("The {name} model, for comparison: accuracy "),
+            };
+            let mut line = Line::new(whose).percent(held_out.accuracy, format!("{path}.held_out.accuracy"));
             if let Some(ends) = held_out.accuracy_ci95 {
                 line = line.words(" (").percents(ends, &format!("{path}.held_out.accuracy_ci95")).words(")");
             }
@@ -188,10 +213,11 @@ impl Report {
             @if lines.is_empty() { p { "No model was evaluated." } }
             ul.plain { @for line in &lines { li { (line) } } }
             @if let Some(found) = &self.evaluation {
-                (table(&found.table(), "Metrics of the model"))
+                h3 { (found.heading()) }
+                p.quiet { (found.whose(training)) }
+                (table(&found.table(), "Metrics of the cross-fitted classifier"))
                 p.quiet { "Naive: the labelled rows as they are. Corrected: all rows, each counting with the label that is expected of it. Debiasing: what correcting the probabilities for who was labelled changes." }
                 @if let Some(sentence) = gain(found) { p { (sentence) } }
-                p.quiet { (found.whose(training)) }
                 @if let (Some(by), Some(groups)) = (&found.by, found.group_table()) {
                     h3 { "By " code { (cut(by, 60)) } }
                     (table(&groups, &format!("Metrics by {}", cut(by, 60))))

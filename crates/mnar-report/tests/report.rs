@@ -438,14 +438,18 @@ fn estimates_and_tests_are_put_into_words() {
 fn the_quality_of_the_model_is_shown_with_its_owner() {
     let report = full(plain(3));
     let text = report.to_text();
-    let accuracy =
-        "How good?  Accuracy 81.0% among all rows (95% interval 78.0% to 84.0%); 85.0% among the labelled rows.";
+    let accuracy = "Cross-fitted softmax regression: accuracy 81.0% among all rows (95% interval 78.0% to 84.0%); 85.0% among the labelled rows.";
     assert!(text.contains(accuracy), "{text}");
+    assert!(text.contains("How good?  The final, debiased model: accuracy "), "{text}");
     let page = report.to_html().unwrap();
+    let place = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(place("The final, debiased model: accuracy ") < place("Cross-fitted softmax regression: accuracy "));
+    assert!(place("The biased model, for comparison") < place("More about the cross-fitted classifier"));
     assert!(page.contains("of softmax regression, cross-fitted") && page.contains("another one, a network"));
     assert!(page.contains("changes the accuracy by +3.1 percentage points (95% interval +1.1 to +5.2"), "the gain");
     assert!(page.contains("data-path=\"evaluation.differences.0.corrected\""));
     let own = report.clone().with_evaluation(samples::evaluation().with_final_model(true)).to_html().unwrap();
+    assert!(own.contains("The final model, softmax regression, cross-fitted: accuracy "));
     assert!(own.contains("the same classifier, trained on all labels") && !own.contains("another one"));
     let none = report.with_evaluation(None).with_training(None);
     assert!(!none.to_text().contains("How good") && none.to_html().unwrap().contains("No model was evaluated."));
@@ -463,7 +467,7 @@ fn the_quality_of_the_model_is_shown_by_group() {
     let report = Report::from_json(&value.to_string()).unwrap();
     let page = report.to_html().unwrap();
     assert!(page.contains("data-path=\"evaluation.metrics.8.corrected\" data-value=\"0.71\""));
-    assert!(report.to_text().contains("Accuracy 81.0% among all rows"), "the group is not taken for all rows");
+    assert!(report.to_text().contains("accuracy 81.0% among all rows"), "the group is not taken for all rows");
 }
 
 /// The page answers in the order in which a reader asks, and the terminal in the same.

@@ -36,6 +36,11 @@ impl DemoSample {
         }
     }
 
+    /// The title of its report.
+    pub(crate) fn title(self) -> String {
+        format!("the {} sample", self.name())
+    }
+
     fn read(self) -> FullyLabelled {
         match self {
             Self::Digits => samples::digits(),
@@ -106,7 +111,7 @@ pub fn demo(sample: DemoSample, seed: u64, origin: Origin, progress: &dyn Progre
         replicates: findings.interval.replicates,
         permutations: test.result.draws,
     };
-    let origin = Origin { title: format!("the {} sample", sample.name()), ..origin };
+    let origin = Origin { title: sample.title(), ..origin };
     let more = more_labels(findings.calibrated.as_deref().unwrap_or(&evidence.posteriors), &findings);
     let training = Training::new(findings.phi.clone(), debiased).with_baseline(baseline);
     let report = Report::new(origin.provenance(&settings, "cpu".to_owned(), start)?, findings)

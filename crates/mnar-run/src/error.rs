@@ -166,6 +166,8 @@ pub enum FolderState {
     Unfinished,
     /// No run, and resuming one was asked for.
     NothingToResume,
+    /// A run, finished or not, where something else would be written.
+    HoldsRun,
     /// Other files.
     NotEmpty,
     /// No folder, and a run was asked for.
@@ -189,6 +191,7 @@ impl std::fmt::Display for FolderState {
             Self::Finished => "holds a finished run",
             Self::Unfinished => "holds an unfinished run",
             Self::NothingToResume => "holds no run to resume",
+            Self::HoldsRun => "holds a run that is not a demo",
             Self::NotEmpty => "is not empty",
             Self::Missing => "does not exist, so there is no run in it",
             Self::NoModel => "holds no trained model; the run may not be finished",
@@ -239,21 +242,45 @@ impl RunError {
             Self::ShareNeeded { bound } => vec![Remedy::set("shares", format!("{}=SHARE", bound.class))],
             Self::Options { remedies, .. } => remedies.clone(),
             Self::LeakedLabel { column, .. } => vec![Remedy::set("ignore", column.clone())],
-            Self::Folder { state, .. } => match state {
-                FolderState::IsAFile | FolderState::Finished | FolderState::NotEmpty | FolderState::InUse => {
-                    vec![Remedy::set("out", "FOLDER")]
+            Self::Folder { path, state } => match state {
+                FolderState::IsAFile
+                | FolderState::Finished
+                | FolderState::HoldsRun
+                | FolderState::NotEmpty
+                | FolderState::InUse => {
+                    vec![another_folder(path)]
                 }
-                FolderState::Unfinished => vec![Remedy::set("resume", ""), Remedy::set("out", "FOLDER")],
-                FolderState::NothingToResume => vec![Remedy::unset("resume"), Remedy::set("out", "FOLDER")],
+                FolderState::Unfinished => vec![Remedy::set("resume", ""), another_folder(path)],
+                // A new run may start in a folder that is not there, or empty.
+                FolderState::NothingToResume if is_free(path) => vec![Remedy::unset("resume")],
+                FolderState::NothingToResume => vec![another_folder(path)],
                 FolderState::NoBaseline => vec![Remedy::unset("baseline")],
                 FolderState::Missing | FolderState::NoModel | FolderState::NoReport | FolderState::NoManifest => {
                     Vec::new()
                 }
             },
-            Self::OtherRun { .. } => vec![Remedy::set("out", "FOLDER")],
+            Self::OtherRun { path, .. } => vec![another_folder(path)],
             _ => Vec::new(),
         }
     }
+}
+
+/// Suggests a folder beside this one that is free: `clinic-run-2`.
+fn another_folder(path: &Path) -> Remedy {
+    let name = path.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+    // `clinic-run-2` is followed by `clinic-run-3`.
+    let (stem, number) = match name.rsplit_once('-').map(|(stem, number)| (stem, number.parse::<u32>())) {
+        Some((stem, Ok(number))) if (2..1000).contains(&number) => (stem.to_owned(), number),
+        _ => (name, 1),
+    };
+    let numbered = (number + 1..).map(|number| path.with_file_name(format!("{stem}-{number}")));
+    let free = numbered.take(10_000).find(|folder| folder.symlink_metadata().is_err());
+    Remedy::set("out", free.unwrap_or_else(|| path.join("run")).to_string_lossy())
+}
+
+/// Whether a run may start here.
+fn is_free(path: &Path) -> bool {
+    std::fs::read_dir(path).map_or_else(|_| path.symlink_metadata().is_err(), |mut files| files.next().is_none())
 }
 
 /// An error of a classifier that came through the statistics is an error of training again.

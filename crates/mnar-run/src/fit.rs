@@ -94,7 +94,12 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
     progress.begin(Stage::Read, 0, 0);
     let dataset = read_dataset(request.data, &request.options.read_options()?)?;
     let marks = match &request.options.audit {
-        Some(column) => Some(read_marks(request.data, column, &request.options.missing)?),
+        Some(column) => {
+            let sheet = request.options.sheet.as_deref().or(request.data.sheet);
+            let skip_rows = request.options.skip_rows.unwrap_or(request.data.skip_rows);
+            let table = request.data.with_sheet(sheet).with_skip_rows(skip_rows);
+            Some(read_marks(table, column, &request.options.missing)?)
+        }
         None => None,
     };
     let beside = columns_beside(&dataset, &request.options, request.data.memory)?;
@@ -159,9 +164,7 @@ fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress)
         progress.warn(&format!("skipped {} {files}: {}{more}", dataset.skipped.len(), shown.join(", ")));
     }
     // What never varies is named below.
-    for note in dataset.notes.iter().filter(|note| !matches!(note, Note::Constant { .. })) {
-        progress.warn(&format!("note: {note}"));
-    }
+    say_notes(dataset.notes.iter().filter(|note| !matches!(note, Note::Constant { .. })), progress);
     if let Inputs::Table(table) = &dataset.inputs
         && let Some(column) = table.copy_of_label(&dataset.labels)
     {
@@ -176,9 +179,23 @@ fn learn_encoding(dataset: &Dataset, data: &Source<'_>, progress: &dyn Progress)
     Ok(encoding)
 }
 
+/// Says what a reader decided about a file, and after each note what could be done about it; the same hint once.
+pub fn say_notes<'a>(notes: impl Iterator<Item = &'a Note>, progress: &dyn Progress) {
+    let notes: Vec<&Note> = notes.collect();
+    for (i, note) in notes.iter().enumerate() {
+        progress.warn(&format!("note: {note}"));
+        let remedies = note.remedies();
+        // One hint below all of the notes that it is for.
+        if notes.get(i + 1).is_none_or(|next| next.remedies() != remedies) {
+            remedies.iter().for_each(|remedy| progress.suggest(remedy));
+        }
+    }
+}
+
 /// Which labels are there is what everything rests on: what was done about them belongs into the findings.
 fn about_labels(notes: &[Note], rare: &[RareClass]) -> Vec<String> {
-    let missing = notes.iter().filter(|note| matches!(note, Note::MissingLabels { .. })).map(Note::to_string);
+    let changed = |note: &&Note| matches!(note, Note::MissingLabels { .. } | Note::MergedLabels { .. });
+    let missing = notes.iter().filter(changed).map(Note::to_string);
     missing.chain(rare.iter().map(RareClass::to_string)).collect()
 }
 

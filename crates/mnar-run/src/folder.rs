@@ -4,11 +4,13 @@
 //! a folder without the first holds no run yet, one with the last a finished run, and what is between the two is resumed. So
 //! a run can be killed at any moment.
 
+use crate::demo::DemoSample;
 use crate::error::{FolderState, RunError};
 use crate::fingerprint::Fingerprint;
 use crate::lock::{FolderLock, LOCK};
 use crate::manifest::{MANIFEST, Manifest};
 use crate::options::FitOptions;
+use clap::ValueEnum as _;
 use mnar_data::{AtomicFile, Checksum, is_partial, sweep_partial};
 use mnar_report::Report;
 use mnar_train::CheckpointPlan;
@@ -191,6 +193,27 @@ pub fn write_report(folder: &Path, report: &Report) -> Result<PathBuf, RunError>
     let page = write_page(folder, &report.to_html()?)?;
     AtomicFile::write_text(&path, &report.to_json()?)?;
     Ok(page)
+}
+
+/// Refuses a folder that holds anything but the report of a demo, and says whether there is one that would be replaced.
+pub fn check_demo_folder(folder: &Path) -> Result<bool, RunError> {
+    let wrong = |state| Err(RunError::folder(folder, state));
+    if folder.exists() && !folder.is_dir() {
+        return wrong(FolderState::IsAFile);
+    }
+    // A link is refused as such when the report is written.
+    if !folder.exists() || folder.join(REPORT).is_symlink() || Content::of(folder)? == Content::Nothing {
+        return Ok(false);
+    }
+    if folder.join(MANIFEST).exists() || folder.join(SETTINGS).exists() {
+        return wrong(FolderState::HoldsRun);
+    }
+    let report = fs::read_to_string(folder.join(REPORT)).ok().and_then(|text| Report::from_json(&text).ok());
+    let titles = DemoSample::value_variants().iter().map(|sample| sample.title());
+    match report.is_some_and(|report| titles.into_iter().any(|title| title == report.provenance.title)) {
+        true => Ok(true),
+        false => wrong(FolderState::NotEmpty),
+    }
 }
 
 /// What a folder holds, as far as runs go.

@@ -34,7 +34,7 @@ pub(crate) fn columns_beside(
             true => ("images have no columns that labelling could depend on; they can be in a file of labels", "given"),
             false => ("images have no columns to group by; they can be in a file of labels", "by"),
         };
-        return Err(RunError::options(what, [Remedy::set("labels", "FILE"), Remedy::unset(option)]));
+        return Err(RunError::options(what, [Remedy::set("labels", "labels.csv"), Remedy::unset(option)]));
     };
     Ok(Some(read_label_columns(file, &names, &options.missing, dataset, memory)?))
 }

@@ -40,8 +40,19 @@ pub struct Inspection {
     pub skipped: Vec<String>,
     /// What was detected in the file, and what was done about it.
     pub notes: Vec<String>,
+    /// What could be done about some of the notes.
+    pub hints: Vec<NoteHint>,
     /// What would stop a run.
     pub problems: Vec<Problem>,
+}
+
+/// What could be done about a note.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoteHint {
+    /// The note.
+    pub note: String,
+    /// What could be done, each by itself.
+    pub remedies: Vec<Remedy>,
 }
 
 /// The labels of a class.
@@ -213,8 +224,11 @@ pub fn inspect<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) -> Resu
     let could_be_label = if found.labels.is_none() && !named { guesses(&found.columns) } else { Vec::new() };
     let (problems, about_labels) = problems(&mut found, &source.name());
     let notes = found.notes.iter().map(ToString::to_string).chain(about_labels).chain(separating(&found));
+    let with_hint = found.notes.iter().filter(|note| !note.remedies().is_empty());
+    let hints = with_hint.map(|note| NoteHint { note: note.to_string(), remedies: note.remedies() });
     Ok(Inspection {
         notes: notes.collect(),
+        hints: hints.collect(),
         source: source.name(),
         kind: found.kind.to_owned(),
         rows: found.rows,

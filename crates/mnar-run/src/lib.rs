@@ -65,11 +65,12 @@ pub use classifiers::{EncodedTable, TableClassifier, TableModels};
 pub use demo::{DemoSample, demo};
 pub use error::{FolderState, RunError};
 pub use fingerprint::Difference;
-pub use fit::{FitRequest, fit};
-pub use folder::{RunFolder, write_page, write_report};
+pub use fit::{FitRequest, fit, say_notes};
+pub use folder::{RunFolder, check_demo_folder, write_page, write_report};
 pub use guess::Guess;
 pub use inspect::{
-    ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, Problem, Summary, inspect,
+    ClassCount, ColumnDifference, ColumnInspection, ColumnKind, Inspection, NameCount, NoteHint, Problem, Summary,
+    inspect,
 };
 pub use manifest::is_changed;
 pub use mechanism::mechanism_by_columns;

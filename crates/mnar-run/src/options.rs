@@ -53,10 +53,20 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels_as_they_are: Option<bool>,
 
+    /// Make one class of labels that differ only by case or blanks, such as `Sick` and `sick`
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_labels: Option<bool>,
+
     /// The sheet of a spreadsheet [default: the first]
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sheet: Option<String>,
+
+    /// Skip so many lines of a text file, or rows of a sheet, above the header [default: 0]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_rows: Option<usize>,
 
     /// Resize the images of a folder to this size
     #[arg(long, value_name = "HEIGHTxWIDTH")]
@@ -371,7 +381,9 @@ impl FitOptions {
             ignore: self.ignore.iter().chain(&self.audit).cloned().collect(),
             missing: self.missing.clone(),
             labels_as_they_are: self.labels_as_they_are.unwrap_or(false),
+            merge_labels: self.merge_labels.unwrap_or(false),
             sheet: self.sheet.clone(),
+            skip_rows: self.skip_rows.unwrap_or(0),
             categorical: self.categorical.clone(),
             resize: self.resize.as_deref().map(size).transpose()?,
         })

@@ -1,6 +1,7 @@
 //! Metrics as JSON lines and TensorBoard events, written while models are trained.
 
 use crate::folder::RunFolder;
+use mnar::Remedy;
 use mnar::progress::{EpochRecord, Progress, Stage};
 use mnar_train::events::EventWriter;
 use mnar_train::metrics::MetricsLog;
@@ -77,6 +78,10 @@ impl Progress for Recorder<'_> {
 
     fn warn(&self, message: &str) {
         self.inner.warn(message);
+    }
+
+    fn suggest(&self, remedy: &Remedy) {
+        self.inner.suggest(remedy);
     }
 
     fn cancelled(&self) -> bool {

@@ -5,9 +5,9 @@
 
 use crate::error::RunError;
 use crate::folder::RunFolder;
-use mnar::Posteriors;
 use mnar::analysis::Evidence;
 use mnar::progress::{EpochRecord, Progress, Stage};
+use mnar::{Posteriors, Remedy};
 use mnar_data::{AtomicFile, Checksum, Sum};
 use std::collections::HashMap;
 use std::fs::File;
@@ -223,6 +223,10 @@ impl Progress for KeptRefits<'_> {
 
     fn warn(&self, message: &str) {
         self.inner.warn(message);
+    }
+
+    fn suggest(&self, remedy: &Remedy) {
+        self.inner.suggest(remedy);
     }
 
     fn cancelled(&self) -> bool {

@@ -47,7 +47,7 @@ pub enum Error {
     },
     /// No label is missing, so there is no mechanism to learn.
     #[error(
-        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; unlabelled rows have a blank label"
+        "all {n} rows have a label, so phi = 1 for every class and there is nothing to estimate; unlabelled rows have a blank label, or a value that is named as missing"
     )]
     NoUnlabelled {
         /// Number of rows.
@@ -214,7 +214,7 @@ pub enum Error {
         row: usize,
     },
     /// There is no column of this name that labelling may depend on.
-    #[error("there is no column `{name}` that labelling could depend on; there are {}", list_names(known))]
+    #[error("there is no column `{}` that labelling could depend on; there are {}", shorten(name), list_names(known))]
     UnknownCovariate {
         /// The name asked for.
         name: String,
@@ -250,7 +250,6 @@ impl Error {
     /// Options that would cure the error, where there are some.
     pub fn remedies(&self) -> Vec<Remedy> {
         match self {
-            Self::NoUnlabelled { .. } => vec![Remedy::set("missing", "VALUE")],
             Self::NotAProbability { value, sum, .. } if value.is_finite() && !are_percentages(*sum) => {
                 vec![Remedy::set("logits", "")]
             }
@@ -262,6 +261,14 @@ impl Error {
 /// Class names for a message: all of them when few, the first ones otherwise.
 pub(crate) fn list_names(names: &[String]) -> String {
     const SHOWN: usize = 12;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(SHOWN).map(|name| shorten(name)).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN { format!("{shown}, and {} more", names.len() - SHOWN) } else { shown }
+}
+
+/// The start of a name, on one line: what was typed may be anything.
+fn shorten(name: &str) -> String {
+    const SHOWN: usize = 60;
+    let start: String = name.chars().take(SHOWN).collect();
+    let rest = if start.len() < name.len() { "…" } else { "" };
+    start.replace('\n', "\\n").replace('\r', "\\r") + rest
 }

@@ -1,5 +1,6 @@
 //! Progress and cancellation hooks for long work.
 
+use crate::remedy::Remedy;
 use serde::{Deserialize, Serialize};
 
 /// What long work tells its caller, and how the caller stops it.
@@ -21,6 +22,9 @@ pub trait Progress: Sync {
 
     /// Something the user should see while the work goes on.
     fn warn(&self, _message: &str) {}
+
+    /// What the user could do about the last warning.
+    fn suggest(&self, _remedy: &Remedy) {}
 
     /// A part of the work is done. `bytes` gives it to a caller that keeps such parts, so that an interrupted run need not do them
     /// again; the same work has the same name whenever it is done.

@@ -83,6 +83,10 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
 
+    /// Skip so many lines of a text file, or rows of a sheet, above the header
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip_rows: usize,
+
     /// Which part of the data to predict, if they come in parts
     #[arg(long, value_enum, default_value_t = SplitName::Test)]
     pub(crate) split: SplitName,

@@ -43,9 +43,17 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
+    /// Make one class of labels that differ only by case or blanks, such as `Sick` and `sick`
+    #[arg(long)]
+    pub(crate) merge_labels: bool,
+
     /// The sheet of a spreadsheet [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
+
+    /// Skip so many lines of a text file, or rows of a sheet, above the header
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip_rows: usize,
 
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
@@ -64,7 +72,9 @@ impl InspectArgs {
             categorical: self.categorical.clone(),
             missing: self.missing.clone(),
             labels_as_they_are: self.labels_as_they_are,
+            merge_labels: self.merge_labels,
             sheet: self.sheet.clone(),
+            skip_rows: self.skip_rows,
             ..Default::default()
         }
     }

@@ -119,6 +119,14 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
+    /// Make one class of labels that differ only by case or blanks, such as `Sick` and `sick`
+    #[arg(long)]
+    pub(crate) merge_labels: bool,
+
+    /// Skip so many lines of a text file above the header
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip_rows: usize,
+
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
 

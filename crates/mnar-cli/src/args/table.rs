@@ -85,9 +85,17 @@ pub(crate) struct TableArgs {
     #[arg(long)]
     pub(crate) labels_as_they_are: bool,
 
+    /// Make one class of labels that differ only by case or blanks, such as `Sick` and `sick`
+    #[arg(long)]
+    pub(crate) merge_labels: bool,
+
     /// The sheet of a spreadsheet [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
+
+    /// Skip so many lines of a text file, or rows of a sheet, above the header
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip_rows: usize,
 
     /// The classifier that is cross-fitted on features; auto takes the one that better predicts labels it has not seen
     #[arg(long, value_enum, default_value_t = TableClassifier::Auto)]
@@ -229,6 +237,7 @@ impl TableArgs {
             kind: self.posterior,
             missing: self.missing.clone(),
             labels_as_they_are: self.labels_as_they_are,
+            merge_labels: self.merge_labels,
             ..PredictionColumns::new(&self.label)
         }
     }
@@ -241,7 +250,9 @@ impl TableArgs {
 
     /// The table.
     pub(crate) fn source(&self) -> Source<'_> {
-        source(&self.table, self.held.as_ref(), self.memory.most()).with_sheet(self.sheet.as_deref())
+        source(&self.table, self.held.as_ref(), self.memory.most())
+            .with_sheet(self.sheet.as_deref())
+            .with_skip_rows(self.skip_rows)
     }
 
     /// The softmax regression that is cross-fitted on features.

@@ -4,17 +4,14 @@ use crate::args::{DemoArgs, Format};
 use crate::interrupt::Stop;
 use crate::terminal::Terminal;
 use crate::{Outcome, Typed, output};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use mnar_report::Report;
-use mnar_run::{demo, write_report};
+use mnar_run::{check_demo_folder, demo, write_report};
 use std::path::Path;
 
 pub(crate) fn run(args: DemoArgs, typed: &Typed) -> Result<Outcome> {
-    if args.out.is_file() {
-        bail!("{} is a file, but --out names a folder", args.out.display());
-    }
-    if args.out.join("settings.toml").exists() {
-        bail!("{} holds a run of `mnar fit`; choose another folder with --out", args.out.display());
+    if check_demo_folder(&args.out)? && !args.quiet {
+        output::complain(&format!("note: the report of the last demo in {} is replaced", args.out.display()));
     }
     let stop = Stop::on_signals()?;
     let terminal = Terminal::new(args.quiet, stop.flag());

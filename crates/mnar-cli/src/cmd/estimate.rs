@@ -1,6 +1,7 @@
 //! `mnar estimate`: phi and the class shares.
 
 use crate::args::{EstimateArgs, Format, formulas};
+use crate::hint::quoted;
 use crate::imputed;
 use crate::input::{Input, Loading, Table, say};
 use crate::interrupt::Stop;
@@ -157,8 +158,9 @@ fn positive(args: &EstimateArgs, table: &Table, typed: &Typed, terminal: &Termin
         match args.table.format {
             Format::Json => output::print_json(&Versioned::new(&analysis.bound))?,
             Format::Text => output::print(&format!(
-                "{}\nIf you know how common the class is, give --shares CLASS=SHARE: then there are phi and weights, and `mnar fit` trains a model.\n",
-                bound_text(&analysis.bound, &analysis.tried)
+                "{}\nIf you know how common the class is, give it: --shares {}. Then there are phi and weights, and `mnar fit` trains a model.\n",
+                bound_text(&analysis.bound, &analysis.tried),
+                quoted(&format!("{}=SHARE", analysis.bound.class))
             ))?,
         }
         return Ok(Outcome::Done);

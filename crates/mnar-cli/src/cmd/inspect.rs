@@ -36,7 +36,9 @@ fn next(args: &InspectArgs, found: &Inspection) -> String {
     read.extend(args.missing.iter().map(|value| Remedy::set("missing", value)));
     read.extend(args.categorical.iter().map(|column| Remedy::set("categorical", column)));
     read.extend(args.labels_as_they_are.then(|| Remedy::set("labels-as-they-are", "")));
+    read.extend(args.merge_labels.then(|| Remedy::set("merge-labels", "")));
     read.extend(args.sheet.iter().map(|sheet| Remedy::set("sheet", sheet)));
+    read.extend((args.skip_rows > 0).then(|| Remedy::set("skip-rows", args.skip_rows.to_string())));
     let mut not_features: Vec<Remedy> = args.ignore.iter().map(|column| Remedy::set("ignore", column)).collect();
     not_features.extend(args.id.iter().map(|column| Remedy::set("id", column)));
 

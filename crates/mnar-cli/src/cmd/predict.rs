@@ -17,7 +17,8 @@ pub(crate) fn run(args: PredictArgs) -> Result<Outcome> {
     let options = PredictOptions { id: args.id, split, baseline: args.baseline, sets, shares: args.shares };
     check_output(&args.output, &[&args.data])?;
     let held = TextTable::hold(&args.data, args.memory.most())?;
-    let data = source(&args.data, held.as_ref(), args.memory.most()).with_sheet(args.sheet.as_deref());
+    let data = source(&args.data, held.as_ref(), args.memory.most());
+    let data = data.with_sheet(args.sheet.as_deref()).with_skip_rows(args.skip_rows);
     let predictions = predict(&args.run, data, &options)?;
     predictions.notes().iter().for_each(|note| output::complain(&format!("note: {note}")));
     predictions.warnings().iter().for_each(|warning| output::complain(&format!("warning: {warning}")));

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::args::{Format, SimulateArgs, source};
+use crate::hint::flag;
 use crate::output;
 use anyhow::{Result, bail};
 use mnar::Phi;
@@ -10,6 +11,7 @@ use mnar_data::{Note, ReadOptions, Source, check_output, is_stdout};
 use mnar_report::number;
 use mnar_run::PerClass;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 #[derive(Serialize)]
 struct SimulateOutput {
@@ -32,11 +34,12 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
     check_output(&args.output, &[&args.table])?;
     // A table that can be read only once is held, because it is read several times.
     let held = mnar_data::TextTable::hold(&args.table, args.memory.most())?;
-    let source = source(&args.table, held.as_ref(), args.memory.most());
+    let source = source(&args.table, held.as_ref(), args.memory.most()).with_skip_rows(args.skip_rows);
     let options = ReadOptions {
         label: Some(args.label.clone()),
         missing: args.missing.clone(),
         labels_as_they_are: args.labels_as_they_are,
+        merge_labels: args.merge_labels,
         ..Default::default()
     };
     let (labels, notes) = mnar_data::read_labels(source, &options)?;
@@ -72,9 +75,10 @@ pub(crate) fn run(args: SimulateArgs) -> Result<Outcome> {
         },
         notes: notes.iter().map(Note::to_string).collect(),
     };
+    let hints: BTreeSet<String> = notes.iter().flat_map(Note::remedies).map(|remedy| flag(&remedy)).collect();
     match args.format {
         Format::Json => output::print_json_beside(Some(&args.output), &result)?,
-        Format::Text => output::print_beside(Some(&args.output), &text(&result))?,
+        Format::Text => output::print_beside(Some(&args.output), &text(&result, &hints))?,
     }
     Ok(Outcome::Done)
 }
@@ -138,7 +142,7 @@ fn shown(levels: &[String]) -> String {
     levels.iter().take(SHOWN).map(|level| format!("`{level}`")).collect::<Vec<_>>().join(", ") + more
 }
 
-fn text(result: &SimulateOutput) -> String {
+fn text(result: &SimulateOutput, hints: &BTreeSet<String>) -> String {
     // With odds by column, phi is that of rows whose odds are not changed.
     let asked = if result.odds.is_empty() { "phi" } else { "phi before --odds" };
     let mut table = mnar_report::TextTable::new(&["class", "rows", "labels kept", "share kept", asked]);
@@ -148,8 +152,9 @@ fn text(result: &SimulateOutput) -> String {
         table.row(vec![class.clone(), rows.to_string(), kept.to_string(), share, number(result.phi[k])]);
     }
     let notes: String = result.notes.iter().map(|note| format!("\nnote: {note}\n")).collect();
+    let hints: String = hints.iter().map(|hint| format!("hint: {hint}\n")).collect();
     format!(
-        "{} of {} rows keep their label (seed {}); written to {}\n\n{}{notes}",
+        "{} of {} rows keep their label (seed {}); written to {}\n\n{}{notes}{hints}",
         result.n_labelled,
         result.n,
         result.seed,

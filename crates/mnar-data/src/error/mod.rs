@@ -3,109 +3,25 @@
 //! Rows are counted from 1 below the header. The cause of an error is given by `source()` alone, so that printing the
 //! chain says it once; what the user could do about it is offered as data by [`DataError::remedies`].
 
+mod causes;
+mod label_advice;
+mod remedies;
+mod role;
+mod words;
+
+pub use label_advice::LabelAdvice;
+pub(crate) use remedies::{DEFAULT_PREFIX, read_as_missing};
+pub use role::ColumnRole;
+pub(crate) use words::{SHOWN, list, said, shorten, show, ticked};
+
 use crate::disguise::Disguise;
-use crate::guard::{OverLimit, SHARE, amount};
-use mnar::Remedy;
+use crate::guard::{SHARE, amount};
 use mnar::posteriors::are_percentages;
-use parquet::errors::ParquetError;
-use std::fmt;
 use std::io;
-use std::path::Path;
+use words::{itemised, unknown};
 
 /// The error of a decoder.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
-
-/// What a column is read as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ColumnRole {
-    /// A label or the fold of a row.
-    Label,
-    /// The probability of a class.
-    Probability,
-    /// The logit of a class.
-    Logit,
-    /// A feature that has to be a number without gaps.
-    Number,
-    /// A feature of a data set: numbers or names, with gaps.
-    Feature,
-    /// A feature of a trained model, which has to be what it was in training.
-    Learnt,
-}
-
-impl ColumnRole {
-    /// What makes a value fit for this role.
-    fn advice(self) -> &'static str {
-        match self {
-            ColumnRole::Label => "write the column as text",
-            ColumnRole::Probability => "every row, labelled or not, needs a probability from 0 to 1 for every class",
-            ColumnRole::Logit => "every row, labelled or not, needs a logit for every class",
-            ColumnRole::Number => "choose the numeric columns to use, or write this one as numbers",
-            ColumnRole::Feature => "write it as one of these, or leave it out",
-            ColumnRole::Learnt => "it must be as it was in training",
-        }
-    }
-
-    /// What to do about a missing value.
-    fn advice_missing(self) -> &'static str {
-        match self {
-            ColumnRole::Number => "fill it in, drop the row, or choose columns without gaps",
-            other => other.advice(),
-        }
-    }
-}
-
-impl fmt::Display for ColumnRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ColumnRole::Label => "a label or fold",
-            ColumnRole::Probability => "a probability",
-            ColumnRole::Logit => "a logit",
-            ColumnRole::Number | ColumnRole::Feature => "a feature",
-            ColumnRole::Learnt => "this feature",
-        })
-    }
-}
-
-/// Sheets that are suggested.
-const MOST_SHEETS: usize = 4;
-
-/// Columns that a model does not know, as the end of a message.
-fn unknown(columns: &str) -> String {
-    if columns.is_empty() { String::new() } else { format!("; columns that it does not know: {columns}") }
-}
-
-/// What may be the matter with a label that is not among the classes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LabelAdvice {
-    /// It looks like a mark of a missing label.
-    Missing,
-    /// There is no column for its class, which would have this name.
-    NoColumn(String),
-    /// There is one column alone, for another class.
-    OneColumn {
-        /// The column.
-        column: String,
-        /// Its class.
-        class: String,
-    },
-    /// It was not named with the classes.
-    NotNamed,
-}
-
-impl fmt::Display for LabelAdvice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LabelAdvice::Missing => f.write_str("does it stand for a missing label?"),
-            LabelAdvice::NoColumn(column) => write!(f, "its probabilities would be in a column `{column}`"),
-            LabelAdvice::OneColumn { column, .. } => {
-                write!(f, "one column is enough for two classes, if `{column}` is named as the only one")
-            }
-            LabelAdvice::NotNamed => f.write_str("name all classes, or number the labels from 0"),
-        }
-    }
-}
 
 /// The one error type of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -199,8 +115,53 @@ pub enum DataError {
         /// The repeated names.
         names: String,
     },
+    /// Several columns have no name.
+    #[error(
+        "{path}: columns {} have no name; write the name of every column into the first row (a cell that is merged over several columns names only the first)",
+        list(&positions.iter().map(usize::to_string).collect::<Vec<_>>())
+    )]
+    UnnamedColumns {
+        /// The file.
+        path: String,
+        /// Their positions, from 1.
+        positions: Vec<usize>,
+    },
+    /// The header stands below a title.
+    #[error(
+        "{path}: the first row ({}) does not name the columns; row {row} seems to ({})",
+        if title.is_empty() { "empty".to_owned() } else { format!("`{}`", shorten(title, SHOWN)) },
+        list(columns)
+    )]
+    TitleRows {
+        /// The file.
+        path: String,
+        /// The row of the header, from 1.
+        row: usize,
+        /// What the first row holds.
+        title: String,
+        /// What the row of the header holds.
+        columns: Vec<String>,
+        /// Whether the rows above the header can be skipped by an option.
+        skippable: bool,
+    },
+    /// All rows are skipped.
+    #[error("{path}: nothing is left below the {skipped} rows that are skipped")]
+    AllSkipped {
+        /// The file.
+        path: String,
+        /// How many rows are skipped.
+        skipped: usize,
+    },
+    /// Rows above the header are to be skipped where there can be none.
+    #[error("{path}: a {kind} has no rows above its header that could be skipped")]
+    NoLines {
+        /// The file.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
     /// A requested column does not exist.
-    #[error("{path}: there is no column `{name}`{hint} (the columns are {columns})")]
+    #[error("{path}: there is no column `{}`{hint} (the columns are {columns})", shorten(.name, SHOWN))]
     UnknownColumn {
         /// The file.
         path: String,
@@ -639,6 +600,8 @@ pub enum DataError {
     NoLabelColumn {
         /// The file.
         path: String,
+        /// A column that could be meant.
+        likely: Option<String>,
         /// The first columns of the file.
         columns: String,
     },
@@ -700,8 +663,9 @@ pub enum DataError {
     },
     /// There is a text in a column of numbers.
     #[error(
-        "{path}: row {row}, column `{column}`: `{}` is not a number, though nearly all values of the column are; correct it, read it as a missing value, or read the whole column as names",
-        shorten(.value, SHOWN)
+        "{path}: row {row}, column `{column}`: `{}` is not a number, though nearly all values of the column are{}; correct it, read it as a missing value, or read the whole column as names",
+        shorten(.value, SHOWN),
+        if others.is_empty() { String::new() } else { format!(" (nor {} {})", if others.len() == 1 { "is" } else { "are" }, ticked(others)) }
     )]
     MixedColumn {
         /// The file.
@@ -712,6 +676,8 @@ pub enum DataError {
         column: String,
         /// The text found.
         value: String,
+        /// Other texts of the column that are not numbers.
+        others: Vec<String>,
     },
     /// Hardly any name in a column of names occurs twice, or there are very many names.
     #[error(
@@ -973,219 +939,4 @@ pub enum DataError {
         /// The error of the statistics crate.
         source: mnar::Error,
     },
-}
-
-/// What the names of probability columns start with unless another prefix is named.
-pub(crate) const DEFAULT_PREFIX: &str = "p_";
-
-/// Characters of a value that a message shows: an unclosed quote can make one value of a whole file.
-const SHOWN: usize = 60;
-
-impl DataError {
-    /// What the user could do about the error, as options and their values.
-    ///
-    /// ```
-    /// use mnar::Remedy;
-    /// use mnar_data::{PredictionColumns, predictions_from_csv};
-    /// let csv = "label,p_cat,p_dog\ncat,0.9,0.1\nunknown,0.3,0.7\ndog,0.2,0.8\n";
-    /// let error = predictions_from_csv(csv.as_bytes(), &PredictionColumns::new("label"), "pets.csv").unwrap_err();
-    /// assert_eq!(error.remedies(), [Remedy::set("missing", "unknown")]);
-    /// ```
-    pub fn remedies(&self) -> Vec<Remedy> {
-        // What a message has to shorten is free text or a damaged file, not a value to be named.
-        let named = |option, value: &String| (value.chars().count() <= SHOWN).then(|| Remedy::set(option, value));
-        match self {
-            DataError::NoClassColumns { likely: Some(likely), .. } => vec![Remedy::set("proba", likely)],
-            // Nobody named probabilities, and nothing looks like them: the columns may be features.
-            DataError::NoClassColumns { likely: None, prefix, .. } => {
-                let features = (prefix == DEFAULT_PREFIX).then(|| Remedy::set("features", "all"));
-                std::iter::once(Remedy::set("proba", "PREFIX")).chain(features).collect()
-            }
-            DataError::UnknownLabel { label, advice, .. } => match &**advice {
-                LabelAdvice::Missing => named("missing", label).into_iter().collect(),
-                LabelAdvice::OneColumn { column, class } => {
-                    vec![Remedy::All(vec![Remedy::set("proba", column), Remedy::set("positive", class)])]
-                }
-                LabelAdvice::NoColumn(_) | LabelAdvice::NotNamed => Vec::new(),
-            },
-            DataError::NumberedLabels { classes, .. } => vec![in_order(classes)],
-            DataError::ListClasses { labels, width, .. } if labels.len() == *width => vec![in_order(labels)],
-            DataError::ListClasses { .. } => vec![Remedy::set("classes", "NAMES")],
-            DataError::PositiveUnknown { classes, .. } => {
-                classes.iter().map(|class| Remedy::set("positive", class)).collect()
-            }
-            DataError::NotTwoClasses { labels, .. } => match &labels[..] {
-                [only] => vec![in_order(&["OTHER".to_owned(), only.clone()])],
-                _ => Vec::new(),
-            },
-            DataError::PositiveUnused { .. } => vec![Remedy::unset("positive")],
-            DataError::NotAProbability { value, sum, .. } if value.is_finite() && !are_percentages(*sum) => {
-                vec![Remedy::set("logits", "")]
-            }
-            DataError::NotANumber { role: ColumnRole::Number, .. }
-            | DataError::MissingValue { role: ColumnRole::Number, .. }
-            | DataError::ColumnType { role: ColumnRole::Number, .. } => vec![Remedy::set("features", "COLUMNS")],
-            DataError::ColumnType { role: ColumnRole::Feature, column, .. }
-            | DataError::Infinite { column, .. }
-            | DataError::ListLength { column, .. }
-            | DataError::Disguised { column, .. }
-            | DataError::TooLarge { column, .. }
-            | DataError::TooFine { column, .. } => vec![Remedy::set("ignore", column)],
-            DataError::TooManyLevels { column, .. } => vec![Remedy::set("ignore", column), Remedy::set("id", column)],
-            DataError::MixedColumn { column, value, .. } => {
-                named("missing", value).into_iter().chain([Remedy::set("categorical", column)]).collect()
-            }
-            DataError::NoLabelColumn { .. } => vec![Remedy::set("label", "COLUMN"), Remedy::set("labels", "FILE")],
-            DataError::NoLabelsInside { .. } => vec![Remedy::set("labels", "FILE")],
-            DataError::LabelNotAColumn { .. } => vec![Remedy::unset("label"), Remedy::set("labels", "FILE")],
-            DataError::IdNotAColumn { .. } => vec![Remedy::unset("id")],
-            DataError::NoSheets { .. } => vec![Remedy::unset("sheet")],
-            DataError::UnknownSheet { sheets, .. } | DataError::OneSheet { others: sheets, .. } => {
-                sheets.iter().take(MOST_SHEETS).map(|sheet| Remedy::set("sheet", sheet)).collect()
-            }
-            DataError::ImageSizes { .. } => vec![Remedy::set("resize", "HEIGHTxWIDTH")],
-            DataError::Memory { .. } => vec![Remedy::set("memory", "SIZE")],
-            // One hint for all columns: the first remedy of each.
-            DataError::Columns { problems, .. } => {
-                let mut together = Vec::new();
-                for remedy in problems.iter().filter_map(|problem| problem.remedies().into_iter().next()) {
-                    if !together.contains(&remedy) {
-                        together.push(remedy);
-                    }
-                }
-                if together.is_empty() { together } else { vec![Remedy::All(together)] }
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// The column whose values cannot be used, where the error is about one.
-    pub fn column(&self) -> Option<&str> {
-        match self {
-            DataError::NotANumber { column, .. }
-            | DataError::Infinite { column, .. }
-            | DataError::ColumnType { column, .. }
-            | DataError::MixedColumn { column, .. }
-            | DataError::TooManyLevels { column, .. }
-            | DataError::Disguised { column, .. }
-            | DataError::TooLarge { column, .. }
-            | DataError::TooFine { column, .. }
-            | DataError::ListLength { column, .. } => Some(column),
-            _ => None,
-        }
-    }
-
-    /// One error for all that is wrong.
-    pub(crate) fn all(mut problems: Vec<DataError>, path: &str) -> Self {
-        match problems.pop() {
-            Some(only) if problems.is_empty() => only,
-            last => {
-                problems.extend(last);
-                DataError::Columns { path: path.to_owned(), problems }
-            }
-        }
-    }
-
-    pub(crate) fn io(path: &str, action: &'static str, source: io::Error) -> Self {
-        match OverLimit::of(&source) {
-            Some(limit) => DataError::Memory { path: path.to_owned(), what: "its contents", needed: limit, limit },
-            None => DataError::Io { path: path.to_owned(), action, source },
-        }
-    }
-
-    pub(crate) fn core(path: &str, source: mnar::Error) -> Self {
-        DataError::Core { path: path.to_owned(), source }
-    }
-
-    /// An error of the checks of probabilities, which know classes by their number from 1, with the name of the class.
-    pub(crate) fn posterior(path: &str, source: mnar::Error, classes: &[String]) -> Self {
-        match source {
-            mnar::Error::NotAProbability { row, class, value, sum } => {
-                let class = classes[class.index()].clone();
-                DataError::NotAProbability { path: path.to_owned(), row, class, value, sum }
-            }
-            mnar::Error::NotFinite { row, column, value, .. } => {
-                let class = classes[column - 1].clone();
-                DataError::NotALogit { path: path.to_owned(), row, class, value }
-            }
-            other => Self::core(path, other),
-        }
-    }
-
-    pub(crate) fn parquet(path: &str, cause: impl fmt::Display) -> Self {
-        DataError::Parquet { path: path.to_owned(), source: said(cause) }
-    }
-
-    /// An error in writing Parquet; the error of the operating system is unwrapped, so that a closed pipe is recognised.
-    pub(crate) fn parquet_written(path: &str, error: ParquetError) -> Self {
-        let source = match error {
-            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                Ok(source) => *source,
-                Err(other) => io::Error::other(other),
-            },
-            other => io::Error::other(other),
-        };
-        Self::io(path, "written", source)
-    }
-
-    /// An error in writing CSV; the error of the operating system is unwrapped, so that a closed pipe is recognised.
-    pub(crate) fn csv(path: &str, action: &'static str, error: csv::Error) -> Self {
-        let source = match error.into_kind() {
-            csv::ErrorKind::Io(source) => source,
-            other => io::Error::other(format!("{other:?}")),
-        };
-        Self::io(path, action, source)
-    }
-}
-
-/// Names the classes in this order, unless a comma in a name would make two of it.
-fn in_order(classes: &[String]) -> Remedy {
-    let plain = classes.iter().all(|class| !class.contains(',') && class.chars().count() <= SHOWN);
-    Remedy::set("classes", if plain { classes.join(",") } else { "NAMES".to_owned() })
-}
-
-/// Errors of the same file, one per line.
-fn itemised(problems: &[DataError], path: &str) -> String {
-    const MOST: usize = 10;
-    let start = format!("{path}: ");
-    let mut text = String::new();
-    for problem in problems.iter().take(MOST) {
-        let said = problem.to_string();
-        text.push_str(&format!("\n  - {}", said.strip_prefix(&start).unwrap_or(&said)));
-    }
-    if problems.len() > MOST {
-        text.push_str(&format!("\n  - and {} more", problems.len() - MOST));
-    }
-    text
-}
-
-/// The words of a decoder, which may quote a whole damaged file.
-pub(crate) fn said(cause: impl fmt::Display) -> Cause {
-    shorten(&cause.to_string(), 300).into()
-}
-
-/// The name of a file in messages.
-pub(crate) fn show(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// The first `most` characters of a value.
-pub(crate) fn shorten(value: &str, most: usize) -> String {
-    match value.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
-    }
-}
-
-/// Names for a message, each in quotes.
-pub(crate) fn ticked<S: AsRef<str>>(names: &[S]) -> String {
-    list(&names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>())
-}
-
-/// Names for a message: all of them when few, the first dozen otherwise.
-pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
-    const MOST: usize = 12;
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| shorten(name.as_ref(), SHOWN)).collect();
-    let shown = shown.join(", ");
-    if names.len() > MOST { format!("{shown}, and {} more", names.len() - MOST) } else { shown }
 }
