@@ -170,10 +170,16 @@ impl ScoreColumns {
     }
 }
 
-/// A column, or what several start with, that is called like probabilities.
+/// Whether a column, or the start of its name, is called like probabilities.
+pub(crate) fn is_called_probability(name: &str) -> bool {
+    ["prob", "score", "logit"].iter().any(|word| name.to_lowercase().contains(word))
+}
+
+/// A column, or what several start with, that is called like probabilities; or what all columns start with.
 fn likely<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let called = |name: &&str| ["prob", "score", "logit"].iter().any(|word| name.to_lowercase().contains(word));
-    let names: Vec<&str> = names.filter(called).collect();
+    let all: Vec<&str> = names.collect();
+    let names: Vec<&str> = all.iter().copied().filter(|name| is_called_probability(name)).collect();
+    let names = if names.is_empty() && all.len() > 1 { all } else { names };
     let [first, rest @ ..] = &names[..] else { return None };
     if rest.is_empty() {
         return Some((*first).to_owned());
@@ -258,6 +264,8 @@ mod tests {
         assert_eq!(likely(&["id", "probs", "age"]).as_deref(), Some("probs"));
         assert_eq!(likely(&["prob_cat", "prob_car", "age"]).as_deref(), Some("prob_"));
         assert_eq!(likely(&["a_score", "b_score"]), None);
+        assert_eq!(likely(&["q_a", "q_b"]).as_deref(), Some("q_"));
+        assert_eq!(likely(&["q_a", "q_b", "age"]), None);
         assert_eq!(likely(&["age"]), None);
     }
 }

@@ -162,6 +162,13 @@ async function checkSidewaysScroll(page) {
   return content > window_ + 1 ? [`the content is ${content} px wide in a window of ${window_} px`] : [];
 }
 
+// Tables fit a phone: what has to be scrolled sideways is not read.
+function checkTables(page) {
+  return page.evaluate(() => [...document.querySelectorAll('.scroll')]
+    .filter((table) => table.checkVisibility() && table.scrollWidth > table.clientWidth + 1)
+    .map((table) => `the table "${table.getAttribute('aria-label')}" is ${table.scrollWidth} px wide in ${table.clientWidth} px`));
+}
+
 function checkFigures(page) {
   return page.evaluate(() => {
     const textOf = (ids) => ids.split(/\s+/u).map((id) => document.getElementById(id)?.textContent ?? '').join('').trim();
@@ -348,7 +355,7 @@ async function runChecks(page, axeSource, failures) {
     // The order matters: the first Tab must come before anything is clicked or scrolled into view, from where Chromium 148 goes on;
     // tables must be open for axe.
     ['first screen', checkFirstScreen], ['keyboard', checkKeyboard], ['broken words', checkBrokenWords],
-    ['sideways scroll', checkSidewaysScroll], ['figures', checkFigures], ['tooltip', checkTooltips],
+    ['sideways scroll', checkSidewaysScroll], ['tables', checkTables], ['figures', checkFigures], ['tooltip', checkTooltips],
     ['details', checkSummaries], ['sideways scroll, details open', checkSidewaysScroll], ['broken words, details open', checkBrokenWords],
     ['numbers', checkNumbers], ['sentences', checkSentences], ['backticks', checkBackticks], ['axe', checkAccessibility],
     ['theme', checkThemeButton], ['axe, theme switched', checkAccessibility],

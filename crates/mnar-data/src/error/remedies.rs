@@ -3,6 +3,7 @@
 use super::words::SHOWN;
 use super::{ColumnRole, DataError, LabelAdvice};
 use crate::column_builder::ODD;
+use crate::columns::is_called_probability;
 use crate::guard::Memory;
 use crate::values::folded;
 use mnar::Remedy;
@@ -32,11 +33,11 @@ impl DataError {
         // What a message has to shorten is free text or a damaged file, not a value to be named.
         let named = |option, value: &String| (value.chars().count() <= SHOWN).then(|| Remedy::set(option, value));
         match self {
-            DataError::NoClassColumns { likely: Some(likely), .. } => vec![Remedy::set("proba", likely)],
-            // Nobody named probabilities, and nothing looks like them: the columns may be features.
-            DataError::NoClassColumns { likely: None, prefix, .. } => {
-                let features = (prefix == DEFAULT_PREFIX).then(|| Remedy::set("features", "all"));
-                features.into_iter().collect()
+            DataError::NoClassColumns { likely, prefix, .. } => {
+                // Nobody named probabilities, and nothing is called like them: the columns may be features.
+                let called = likely.as_ref().is_some_and(|likely| is_called_probability(likely));
+                let features = (prefix == DEFAULT_PREFIX && !called).then(|| Remedy::set("features", "all"));
+                likely.iter().map(|likely| Remedy::set("proba", likely)).chain(features).collect()
             }
             DataError::UnknownLabel { label, advice, .. } => match &**advice {
                 LabelAdvice::Missing => named("missing", label).into_iter().collect(),
