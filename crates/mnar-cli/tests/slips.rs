@@ -193,7 +193,7 @@ fn texts_among_numbers_are_cured_by_pasting_the_hint() {
     assert!(stderr.contains("row 41, column `dose`: `vieux` is not a number"), "{stderr}");
     assert_eq!(hint(&stderr), ["--missing", "vieux"]);
     mnar(&folder, &[&estimate[..], &hint(&stderr)].concat(), 0);
-    let often = |i: usize| if i % 12 == 0 { "unknown".to_owned() } else { dose(i) };
+    let often = |i: usize| if i.is_multiple_of(12) { "unknown".to_owned() } else { dose(i) };
     write(&folder, "clinic.csv", &clinic("dose", often).replace("vieux", "50"));
     let (_, stderr) = mnar(&folder, &estimate, 0);
     let says = "`dose` was read as names, because 25 of its 300 values are not numbers: `unknown` (25 rows)";

@@ -144,7 +144,7 @@ def fit(
         of the machine.
     **options
         Every option of ``mnar fit`` by its name, with ``_`` for ``-``: ``epochs=20``, ``method="label-shift"``,
-        ``id="patient"``, ``ignore=["ward"]``, ``budget="60s"``.
+        ``id="patient"``, ``ignore=["ward"]``, ``merge_labels=True``, ``skip_rows=2``, ``budget="60s"``.
 
     Returns
     -------
