@@ -5,7 +5,8 @@ DuckDB's sum of the same columns.
     python bench/stream.py [--mnar path/to/mnar] [--rows 100000 1000000 10000000] [--turns 3] [--out results/stream.json]
 
 Wall-clock and CPU seconds, and the largest resident memory, of a process each. With several turns, the median by CPU seconds. With
-`--growth target/release/examples/growth`, also rows that are generated in every pass, up to 10^8 (`crates/mnar/examples/growth.rs`).
+`--growth target/release/examples/growth`, also rows that are generated in every pass, up to 10^8 (`crates/mnar/examples/growth.rs`);
+`--rows` without numbers measures these alone. What was measured before and is not measured now stays in the file.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def measured(words):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mnar", default="mnar")
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--out", default="results/stream.json")
     parser.add_argument("--turns", type=int, default=1, help="how often each is run, taking turns")
     parser.add_argument("--growth", help="the built example `growth`")
@@ -62,7 +63,8 @@ def main():
     if arguments.write:
         return write(arguments.write, arguments.rows[0])
     sums = ", ".join(f"sum(p_{k})" for k in range(K))
-    result = {"classes": K, "cores": os.cpu_count(), "runs": []}
+    result = json.loads(Path(arguments.out).read_text()) if Path(arguments.out).exists() else {}
+    result = {"classes": K, "runs": [], **result, "cores": os.cpu_count()}
     for rows in arguments.rows:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "p.parquet")
@@ -84,7 +86,8 @@ def main():
                 "mnar_arrow_fit": [sys.executable, "-c", arrow.format("LabelMechanism", "LabelMechanism().fit")],
                 "mnar_arrow_test": [sys.executable, "-c", arrow.format("mcar_test", "mcar_test")],
             }
-            run = {"rows": rows, "megabytes_of_file": round(os.path.getsize(path) / 1e6, 1)}
+            run = next((run for run in result["runs"] if run["rows"] == rows), {"rows": rows})
+            run["megabytes_of_file"] = round(os.path.getsize(path) / 1e6, 1)
             turns = {name: [] for name in commands}
             for _ in range(arguments.turns):
                 for name, words in commands.items():
@@ -92,13 +95,15 @@ def main():
                     print(rows, name, turns[name][-1], flush=True)
             for name, found in turns.items():
                 found = sorted(filter(None, found), key=lambda one: one["cpu_seconds"])
-                run[name] = found[len(found) // 2] if found else None
-            result["runs"].append(run)
+                if found:
+                    run[name] = found[len(found) // 2]
+            result["runs"] = sorted([other for other in result["runs"] if other["rows"] != rows] + [run], key=lambda run: run["rows"])
             Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
     for rows in arguments.generated if arguments.growth else []:
         found = json.loads(subprocess.run([arguments.growth, str(rows)], check=True, capture_output=True, text=True).stdout)
         print(found, flush=True)
-        result.setdefault("generated", []).append(found)
+        others = [other for other in result.get("generated", []) if other["rows"] != rows]
+        result["generated"] = sorted([*others, found], key=lambda run: run["rows"])
         Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
 
 

@@ -209,6 +209,10 @@ def test_the_how_to_page(spark, tmp_path, monkeypatch):
     """The code of the page runs from top to bottom, on a table as it describes it."""
     import pandas as pd
 
+    page = next((up / "docs/howto-spark.md" for up in Path(__file__).parents if (up / "docs/howto-spark.md").is_file()), None)
+    if page is None:
+        pytest.skip("the tests were copied away from docs/")
+
     rng = np.random.default_rng(0)
     sick = rng.random(3000) < 0.3
     seen = rng.random(3000) < np.where(sick, 0.4, 0.1)
@@ -222,9 +226,8 @@ def test_the_how_to_page(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table.to_parquet("patients.parquet")
     spark.read.parquet(str(tmp_path / "patients.parquet")).repartition(4).write.parquet(str(tmp_path / "patients"))
-    page = (Path(__file__).parents[3] / "docs/howto-spark.md").read_text()
     names = {"spark": spark}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         for folder in ("patients", "corrected"):
             block = block.replace(f'"{folder}/"', f'"{tmp_path}/{folder}/"')
         exec(block, names)

@@ -49,6 +49,7 @@ mod npy;
 mod npz;
 mod number_column;
 mod output;
+mod parquet_flat;
 mod parquet_folder;
 mod parquet_pages;
 mod parquet_table;

@@ -1,6 +1,6 @@
 //! The headers of Parquet pages, read before a page is: its decoder reserves as many bytes as the header claims, up to 2 GB.
 //!
-//! A header is a Thrift struct in the compact protocol. Of all its fields, three numbers matter here; the rest is skipped.
+//! A header is a Thrift struct in the compact protocol. Of all its fields, a few numbers matter here; the rest is skipped.
 
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -9,58 +9,110 @@ use std::io::{self, Read};
 
 /// What a header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct PageHeader {
-    dictionary: bool,
-    unpacked: u64,
-    packed: u64,
-    values: u64,
+pub(crate) struct PageHeader {
+    kind: u64,
+    /// Bytes of the page before and after it was packed.
+    pub(crate) unpacked: u64,
+    pub(crate) packed: u64,
+    pub(crate) values: u64,
+    encoding: u64,
+    /// The encoding of the levels that say which values are there.
+    levels: u64,
     /// Bytes of the header itself.
-    length: u64,
+    pub(crate) length: u64,
+}
+
+/// What a page holds, where its values have a fixed size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Values that others refer to.
+    Dictionary,
+    /// One value after the other.
+    Values,
+    /// Positions in the dictionary.
+    Positions,
+}
+
+impl PageHeader {
+    /// What the page holds; `None` where it is not one of the usual kinds. `levels` says that values may be missing.
+    pub(crate) fn content(&self, levels: bool) -> Option<Content> {
+        const PLAIN: u64 = 0;
+        const OLD_DICTIONARY: u64 = 2;
+        const RUNS: u64 = 3;
+        const DICTIONARY: u64 = 8;
+        match (self.kind, self.encoding) {
+            (2, PLAIN | OLD_DICTIONARY) => Some(Content::Dictionary),
+            (0, _) if levels && self.levels != RUNS => None,
+            (0, PLAIN) => Some(Content::Values),
+            (0, OLD_DICTIONARY | DICTIONARY) => Some(Content::Positions),
+            _ => None,
+        }
+    }
+}
+
+/// The pages of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    /// The memory that the dictionary and the largest page take.
+    pub(crate) largest: u64,
+    /// Whether all are of the usual kinds.
+    pub(crate) usual: bool,
 }
 
 /// Bytes that a value of a list takes at most, of which a few bytes of a page may claim any number.
 const LIST_VALUE: u64 = 20;
 
-/// The memory that the dictionary and the largest page of a column take. `lists` says that all values of a page may belong
-/// to one row, so that they are unpacked together.
-pub(crate) fn largest(input: &impl ChunkReader, chunk: &ColumnChunkMetaData, lists: bool) -> Result<u64, ParquetError> {
+/// Reads the headers of a column. `lists` says that all values of a page may belong to one row, so that they are unpacked
+/// together.
+pub(crate) fn survey(
+    input: &impl ChunkReader,
+    chunk: &ColumnChunkMetaData,
+    lists: bool,
+) -> Result<Pages, ParquetError> {
     let (start, length) = chunk.byte_range();
     let end = start.checked_add(length).filter(|end| *end <= input.len()).ok_or_else(|| outside("a column"))?;
-    let (mut at, mut dictionary, mut largest) = (start, 0, 0);
+    let levels = chunk.column_descr().max_def_level() > 0;
+    let (mut at, mut dictionary, mut largest, mut usual) = (start, 0, 0, true);
     while at < end {
         let mut reader = input.get_read(at)?;
-        let header = read_header(&mut reader).map_err(|error| ParquetError::General(error.to_string()))?;
+        let header = read_header(&mut reader)?;
         at = at.saturating_add(header.length).saturating_add(header.packed);
         if at > end {
             return Err(outside("a page"));
         }
         let values = if lists { header.values.saturating_mul(LIST_VALUE) } else { 0 };
         let bytes = header.unpacked.saturating_add(header.packed).saturating_add(values);
-        if header.dictionary {
+        usual &= header.content(levels).is_some();
+        if header.kind == 2 {
             dictionary = bytes;
         } else {
             largest = largest.max(bytes);
         }
     }
-    Ok(dictionary + largest)
+    Ok(Pages { largest: dictionary + largest, usual })
 }
 
-fn outside(what: &str) -> ParquetError {
+pub(crate) fn outside(what: &str) -> ParquetError {
     ParquetError::General(format!("{what} lies outside of the file"))
 }
 
-fn read_header(reader: &mut impl Read) -> io::Result<PageHeader> {
+/// Reads the header at which a page starts.
+pub(crate) fn read_header(reader: &mut impl Read) -> Result<PageHeader, ParquetError> {
+    header(reader).map_err(|error| ParquetError::General(error.to_string()))
+}
+
+fn header(reader: &mut impl Read) -> io::Result<PageHeader> {
     let mut compact = Compact { reader, read: 0 };
     let mut header = PageHeader::default();
     let mut last = 0;
     while let Some((id, kind)) = compact.field(&mut last)? {
         match (id, kind) {
-            // 2 is a dictionary page.
-            (1, INTEGER) => header.dictionary = compact.integer()? == 2,
+            // 0 is a page of values, 2 a dictionary.
+            (1, INTEGER) => header.kind = compact.size()?,
             (2, INTEGER) => header.unpacked = compact.size()?,
             (3, INTEGER) => header.packed = compact.size()?,
-            // The headers of data pages, old and new, start with the number of values.
-            (5 | 8, STRUCT) => header.values = compact.first_number()?,
+            // Headers of old data pages, dictionaries and new data pages start with the number of values.
+            (5 | 7 | 8, STRUCT) => [header.values, header.encoding, header.levels] = compact.first_numbers()?,
             _ => compact.skip(kind, 0)?,
         }
     }
@@ -120,12 +172,12 @@ impl<R: Read> Compact<'_, R> {
         Ok(Some((*last, byte & 0x0f)))
     }
 
-    /// The first field of a struct, the rest of which is skipped.
-    fn first_number(&mut self) -> io::Result<u64> {
-        let (mut last, mut first) = (0, 0);
+    /// The first three fields of a struct, the rest of which is skipped.
+    fn first_numbers(&mut self) -> io::Result<[u64; 3]> {
+        let (mut last, mut first) = (0, [0; 3]);
         while let Some((id, kind)) = self.field(&mut last)? {
             match (id, kind) {
-                (1, INTEGER) => first = self.size()?,
+                (1..=3, INTEGER) => first[id as usize - 1] = self.size()?,
                 _ => self.skip(kind, 1)?,
             }
         }
@@ -193,7 +245,8 @@ mod tests {
     fn headers_are_read_to_their_end() {
         let file = [&HEADER[..], &[0, 9, 9]].concat();
         let header = read_header(&mut &file[..]).unwrap();
-        let expected = PageHeader { dictionary: false, unpacked: 1000, packed: 300, values: 77, length: 30 };
+        let expected =
+            PageHeader { kind: 0, unpacked: 1000, packed: 300, values: 77, encoding: 0, levels: 3, length: 30 };
         assert_eq!(header, expected);
         for end in 0..30 {
             assert!(read_header(&mut &file[..end]).is_err(), "cut off at {end}");

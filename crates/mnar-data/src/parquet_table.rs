@@ -8,6 +8,7 @@ use crate::batch::{BATCH_ROWS, Batches, Table};
 use crate::columns::{Selection, check_distinct};
 use crate::error::DataError;
 use crate::guard::{Memory, amount, guarded};
+use crate::parquet_flat::{self, FlatPages, Number, PackedPage, Places};
 use crate::parquet_pages;
 use crate::parquet_types::{Levels, column_type};
 use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type};
@@ -111,20 +112,26 @@ impl ParquetFooter {
     }
 
     /// Refuses pages that would take more memory than there is. One page per column is unpacked at a time, and its
-    /// dictionary with it.
-    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize]) -> Result<(), DataError> {
+    /// dictionary with it. Says of each column whether it is one value per row in pages of the usual kinds.
+    fn check_pages<R: ChunkReader>(&self, input: &R, wanted: &[usize]) -> Result<Vec<bool>, DataError> {
+        let mut usual = vec![true; wanted.len()];
         for group in self.metadata.row_groups() {
             let mut bytes = 0_u64;
-            for &column in wanted {
+            for (&column, usual) in wanted.iter().zip(&mut usual) {
                 let RootColumn { leaf, levels, .. } = self.columns[column];
-                let Some(chunk) = group.columns().get(leaf) else { continue };
-                let pages = parquet_pages::largest(input, chunk, levels != Levels::Flat)
+                let Some(chunk) = group.columns().get(leaf) else {
+                    *usual = false;
+                    continue;
+                };
+                let pages = parquet_pages::survey(input, chunk, levels != Levels::Flat)
                     .map_err(|error| DataError::parquet(&self.path, error))?;
-                bytes = bytes.saturating_add(pages);
+                let flat = levels == Levels::Flat && chunk.column_descr().max_def_level() <= 1;
+                *usual &= pages.usual && flat && parquet_flat::unpacks(chunk);
+                bytes = bytes.saturating_add(pages.largest);
                 self.memory.check(bytes, "the pages of its columns", &self.path)?;
             }
         }
-        Ok(())
+        Ok(usual)
     }
 
     /// Checks that the column can be decompressed.
@@ -161,10 +168,12 @@ impl<R: ChunkReader + Send + 'static> TypedTable for ParquetTable<R> {
     fn arrays(self: Box<Self>, wanted: &[usize], most: usize) -> Result<Arrays, DataError> {
         let Self { input, footer } = *self;
         let input = Arc::new(input);
-        guarded(&footer.path, || footer.check_pages(&*input, wanted))?;
+        let usual = guarded(&footer.path, || footer.check_pages(&*input, wanted))?;
+        let packed = PackedPage::default();
         let mut columns = wanted
             .iter()
-            .map(|&column| column_of(footer.clone(), input.clone(), column))
+            .zip(usual)
+            .map(|(&column, usual)| column_of(footer.clone(), input.clone(), column, usual.then(|| packed.clone())))
             .collect::<Result<Vec<_>, _>>()?;
         let mut done = false;
         Ok(Box::new(std::iter::from_fn(move || {
@@ -238,10 +247,12 @@ trait ColumnArrays: Send {
 
 type BoxedColumn = Box<dyn ColumnArrays>;
 
+/// `usual` is there where [`ParquetFooter::check_pages`] says so of it.
 fn column_of<R: ChunkReader + Send + 'static>(
     footer: Arc<ParquetFooter>,
     input: Arc<R>,
     column: usize,
+    usual: Option<PackedPage>,
 ) -> Result<BoxedColumn, DataError> {
     fn boxed<T: Blank, R: ChunkReader + Send + 'static>(
         footer: Arc<ParquetFooter>,
@@ -268,6 +279,19 @@ fn column_of<R: ChunkReader + Send + 'static>(
     macro_rules! column {
         ($parquet:ty, $build:expr) => {
             boxed::<$parquet, R>(footer, input, column, <$parquet as Blank>::blank(), $build)
+        };
+    }
+    // Numbers as they are in the file.
+    macro_rules! numbers {
+        ($parquet:ty, $build:expr) => {
+            match usual {
+                Some(buffer) => {
+                    let levels = footer.metadata.file_metadata().schema_descr().column(leaf).max_def_level() > 0;
+                    let pages = FlatPages::new(levels, buffer);
+                    Box::new(FlatColumn { footer, input, leaf, group: 0, pages, build: Box::new($build) })
+                }
+                None => column!($parquet, $build),
+            }
         };
     }
     // Most labels of a table are missing. A blank without bytes costs nothing to copy, and is never looked at.
@@ -327,17 +351,17 @@ fn column_of<R: ChunkReader + Send + 'static>(
         (Physical::INT32, DataType::UInt16) => integers!(Int32Type, UInt16Array, u16),
         (Physical::INT32, DataType::UInt32) => integers!(Int32Type, UInt32Array, u32),
         (Physical::INT32, DataType::Int32) => {
-            column!(Int32Type, |values, nulls| Ok(Arc::new(Int32Array::new(values.into(), nulls))))
+            numbers!(Int32Type, |values, nulls| Ok(Arc::new(Int32Array::new(values.into(), nulls))))
         }
         (Physical::INT64, DataType::UInt64) => integers!(Int64Type, UInt64Array, u64),
         (Physical::INT64, DataType::Int64) => {
-            column!(Int64Type, |values, nulls| Ok(Arc::new(Int64Array::new(values.into(), nulls))))
+            numbers!(Int64Type, |values, nulls| Ok(Arc::new(Int64Array::new(values.into(), nulls))))
         }
         (Physical::FLOAT, DataType::Float32) => {
-            column!(FloatType, |values, nulls| Ok(Arc::new(Float32Array::new(values.into(), nulls))))
+            numbers!(FloatType, |values, nulls| Ok(Arc::new(Float32Array::new(values.into(), nulls))))
         }
         (Physical::DOUBLE, DataType::Float64) => {
-            column!(DoubleType, |values, nulls| Ok(Arc::new(Float64Array::new(values.into(), nulls))))
+            numbers!(DoubleType, |values, nulls| Ok(Arc::new(Float64Array::new(values.into(), nulls))))
         }
         (Physical::FIXED_LEN_BYTE_ARRAY, DataType::Float16) => column!(FixedLenByteArrayType, |values, nulls| {
             type Half = <Float16Type as ArrowPrimitiveType>::Native;
@@ -424,6 +448,36 @@ fn joined<'a>(values: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(OffsetB
 
 /// Turns the values of a column, with a place for those that are missing, into an array.
 type Build<T> = Box<dyn Fn(Vec<T>, Option<NullBuffer>) -> Result<ArrayRef, ParquetError> + Send>;
+
+/// A column of numbers in pages of the usual kinds.
+struct FlatColumn<T, R> {
+    footer: Arc<ParquetFooter>,
+    input: Arc<R>,
+    leaf: usize,
+    /// The row group to open next.
+    group: usize,
+    pages: FlatPages<T>,
+    build: Build<T>,
+}
+
+impl<T: Number, R: ChunkReader + Send + 'static> ColumnArrays for FlatColumn<T, R> {
+    fn next(&mut self, most: usize) -> Result<ArrayRef, ParquetError> {
+        // As below, whatever the row groups the rows are in.
+        let mut out = Places::new(most.min(BATCH_ROWS));
+        let mut rows = 0;
+        loop {
+            rows += self.pages.read(&*self.input, most - rows, &mut out)?;
+            if rows == most || self.group == self.footer.metadata.num_row_groups() {
+                break;
+            }
+            let chunk = self.footer.metadata.row_group(self.group).columns().get(self.leaf);
+            self.pages.open(chunk.ok_or_else(|| general("a row group lacks a column"))?);
+            self.group += 1;
+        }
+        let (values, nulls) = out.finish();
+        (self.build)(values, nulls)
+    }
+}
 
 struct TypedColumn<T: Blank, R: ChunkReader> {
     values: ColumnValues<T, R>,

@@ -8,6 +8,7 @@ use crate::columns::{PredictionColumns, PredictionLayout, Selection};
 use crate::error::DataError;
 use crate::format::without_parquet;
 use crate::note::Note;
+use crate::parquet_flat;
 use crate::parquet_folder::{self, ParquetFolder};
 use crate::values::{Census, Missing};
 use mnar::kept::Keep;
@@ -35,6 +36,41 @@ pub struct ParquetPredictions {
     renormalised: OnceLock<Renormalised>,
     /// Values that mean missing.
     pub(crate) missing: Vec<String>,
+    /// The labels, where they are remembered.
+    remembered: Remembered,
+}
+
+/// Labels as a byte per row, so that not every pass reads them: of up to 16 million rows with up to 255 different ones.
+struct Remembered {
+    /// The number of every row's label, [`Self::NONE`] without one; `None` where there are too many.
+    codes: Option<Vec<u8>>,
+    /// The class of every number.
+    classes: Vec<Option<Class>>,
+}
+
+impl Remembered {
+    const MOST_ROWS: usize = 16_000_000;
+    const NONE: u8 = u8::MAX;
+
+    fn new(claimed_rows: i64) -> Self {
+        let rows = usize::try_from(claimed_rows).ok().filter(|rows| *rows <= Self::MOST_ROWS);
+        Self { codes: rows.map(Vec::with_capacity), classes: vec![None; 1 + usize::from(Self::NONE)] }
+    }
+
+    fn push(&mut self, code: Option<u32>) {
+        let Some(codes) = &mut self.codes else { return };
+        let code = code.map_or(Some(Self::NONE), |code| u8::try_from(code).ok().filter(|code| *code < Self::NONE));
+        match code.filter(|_| codes.len() < codes.capacity()) {
+            Some(code) => codes.push(code),
+            None => self.codes = None,
+        }
+    }
+
+    /// The labels of some rows.
+    fn labels(&self, first_row: usize, rows: usize) -> Option<Vec<Option<Class>>> {
+        let codes = self.codes.as_ref()?.get(first_row..first_row + rows)?;
+        Some(codes.iter().map(|code| self.classes[usize::from(*code)]).collect())
+    }
 }
 
 /// Some rows, one after the other: their labels, and their names if a column was named for them.
@@ -101,11 +137,11 @@ impl ParquetPredictions {
         }
         selection.lists = selection.lists.map(|_| width);
         let (mut labels, missing) = (Census::default(), Missing::new(&columns.missing));
-        let mut rows = 0;
+        let (mut rows, mut remembered) = (0, Remembered::new(files.claimed_rows()));
         in_turn(files.batches(&Selection::texts(vec![layout.label]))?, |batch| {
             rows += batch.rows;
             if labels.len() < MOST_LABELS {
-                labels.extend(&batch.texts[0], &missing);
+                labels.extend(&batch.texts[0], &missing, |code| remembered.push(code));
             }
             Ok(())
         })?;
@@ -121,6 +157,7 @@ impl ParquetPredictions {
             rows,
             renormalised: OnceLock::new(),
             missing: columns.missing.clone(),
+            remembered,
         };
         table.count(&labels)?;
         Ok(table)
@@ -147,9 +184,13 @@ impl ParquetPredictions {
             let what = format!("its column of labels has more than {MOST_LABELS} different ones");
             return Err(DataError::parquet(&self.shown, what));
         }
-        for label in labels.texts() {
-            if let Some(class) = self.classes.class(label.text, label.first_row)? {
+        for (code, label) in labels.texts().into_iter().enumerate() {
+            let class = self.classes.class(label.text, label.first_row)?;
+            if let Some(class) = class {
                 self.counts[class.index()] += label.count;
+            }
+            if code < usize::from(Remembered::NONE) {
+                self.remembered.classes[code] = class;
             }
         }
         self.check_estimable()
@@ -170,13 +211,22 @@ impl ParquetPredictions {
         Err(DataError::core(&self.shown, cause))
     }
 
-    /// Checks a batch, hands over its probabilities and labels, and returns what was renormalised.
+    /// The columns that a pass over the probabilities reads.
+    pub(crate) fn scanned(&self) -> Selection {
+        let texts = if self.remembered.codes.is_some() { Vec::new() } else { self.selection.texts.clone() };
+        Selection { texts, ..self.selection.clone() }
+    }
+
+    /// Checks a batch that [`Self::scanned`] selects, hands over its probabilities and labels, and returns what was renormalised.
     pub(crate) fn visit(
         &self,
-        Batch { first_row, numbers, texts, .. }: Batch,
+        Batch { first_row, rows, numbers, texts }: Batch,
         visit: impl FnOnce(&[&[f64]], &[Option<Class>]),
     ) -> Result<Renormalised, DataError> {
-        let labels = self.classes.encode(&texts[0], first_row)?;
+        let labels = match self.remembered.labels(first_row, rows) {
+            Some(labels) => labels,
+            None => self.classes.encode(&texts[0], first_row)?,
+        };
         let mut numbers = self.classes.probabilities(numbers, first_row)?;
         // What an earlier pass found to be in order still is: a file that has changed is refused.
         let in_order = self.renormalised.get().is_some_and(|found| found.rows == 0);
@@ -189,6 +239,7 @@ impl ParquetPredictions {
         };
         let columns: Vec<&[f64]> = numbers.iter().map(Vec::as_slice).collect();
         visit(&columns, &labels);
+        parquet_flat::spare(numbers);
         Ok(drift)
     }
 
@@ -259,7 +310,7 @@ impl Rows for ParquetPredictions {
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
         let (mut total, mut renormalised) = (Total::new(zero), Renormalised::default());
-        let batches = self.files.batches(&self.selection);
+        let batches = self.files.batches(&self.scanned());
         let scanned = batches.and_then(|batches| {
             in_turn(batches, |batch| {
                 let add = |columns: &[&[f64]], labels: &[Option<Class>]| {

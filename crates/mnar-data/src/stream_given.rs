@@ -435,7 +435,7 @@ impl Rows for GivenPredictions<'_> {
 
     fn scan<S: Sums>(&self, zero: &S) -> Result<S, mnar::Error> {
         let (mut total, mut renormalised) = (Total::new(zero), Renormalised::default());
-        let scanned = self.walk(&self.table.selection, |batch, numbers| {
+        let scanned = self.walk(&self.table.scanned(), |batch, numbers| {
             let first_row = batch.first_row;
             let found = self.table.visit(batch, |columns, labels| {
                 let buckets = self.buckets.map(|buckets| buckets.of_rows(columns, first_row));

@@ -142,10 +142,9 @@ impl Census {
         Some(self.insert(text.to_owned(), (1, row)))
     }
 
-    pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing) {
-        cells(texts, missing).for_each(|text| {
-            self.add(text);
-        });
+    /// Counts rows, and hands over the number of each row's text.
+    pub(crate) fn extend(&mut self, texts: &LargeStringArray, missing: &Missing, visit: impl FnMut(Option<u32>)) {
+        cells(texts, missing).map(|text| self.add(text)).for_each(visit);
     }
 
     fn insert(&mut self, text: String, tally: (usize, usize)) -> u32 {

@@ -206,6 +206,37 @@ fn every_layout_gives_the_same_values() {
     }
 }
 
+/// Pages of the usual kinds are unpacked by a reader of our own, all others by that of Parquet.
+#[test]
+fn numbers_with_gaps_are_the_same_from_pages_of_every_kind() {
+    let n = 4_000_usize;
+    // Long runs of labels, long runs without, and a mixture.
+    let label = |i: usize| match i / 1_000 {
+        0 => Some((i % 2) as i64),
+        1 => None,
+        _ => (i * 7 % 11 < 4).then_some((i % 3 == 0) as i64),
+    };
+    let p: Vec<f64> = (0..n).map(|i| ((i * 31) % 97) as f64 / 97.0).collect();
+    let columns = || {
+        let (a, b) = (p.iter().map(|p| Some(*p)).collect(), p.iter().map(|p| Some((1.0 - p) as f32)).collect());
+        [I64((0..n).map(label).collect()), F64(a), F32(b)]
+    };
+    let schema = "optional int64 label; optional double p_0; optional float p_1;";
+    let expected = read(parquet(schema, &columns())).unwrap();
+    for (i, class) in expected.labels.as_slice().iter().enumerate() {
+        assert_eq!(class.map(|class| class.index() as i64), label(i), "row {i}");
+    }
+    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for (dictionary, page_rows) in [(true, 317), (false, 317), (true, 1), (false, 4_000)] {
+                let layout = Layout { compression, version, dictionary, group_rows: 1_999, page_rows };
+                let found = read(parquet_laid_out(schema, &columns(), &layout)).unwrap();
+                assert_eq!(found, expected, "{compression:?} {version:?} {dictionary} {page_rows}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_codec_that_is_not_there_is_named() {
     let mut bytes = beside("optional binary label (STRING)", Text(vec![Some("a"), None, Some("b")]), 3);

@@ -451,14 +451,19 @@ impl CalibrationSums {
         }
         self.hessian[0] += weighted_sum(square, weights);
         self.gradient[0] += weighted_sum(mean, weights);
+        // The most probable class, the first of them where there are several; a number of the same size as its probability.
+        let (mut top, mut best) = ([f64::NEG_INFINITY; TILE], [0.0; TILE]);
+        let (top, best) = (&mut top[..n], &mut best[..n]);
+        for (j, p) in p.iter().enumerate() {
+            let j = j as f64;
+            for ((top, best), &p) in top.iter_mut().zip(best.iter_mut()).zip(&p[..n]) {
+                (*top, *best) = if p > *top { (p, j) } else { (*top, *best) };
+            }
+        }
         for (i, (&y, &weight)) in classes.iter().zip(weights).enumerate() {
             self.n += weight;
             self.gradient[0] -= weight * logs[y][i];
-            let mut best = 0;
-            for j in 1..k {
-                best = if p[j][i] > p[best][i] { j } else { best };
-            }
-            self.bins.add(p[best][i], best == y, weight);
+            self.bins.add(top[i], best[i] == y as f64, weight);
             // A probability that is 0 or not even normal is taken apart: the logarithm of its logit is exact.
             self.log_loss += weight * if p[y][i] > 1e-300 { -p[y][i].ln() } else { self.far_loss(logs, i, y) };
             if self.with_biases {

@@ -66,7 +66,9 @@ impl Kept {
         let gather = Gather::new(k, given, rows.keep()).expecting(n.saturating_sub(n_labelled), n_labelled);
         let (mut gather, tally) = rows.scan(&(gather, Tally::zero(k)))?;
         gather.finish();
-        Ok(Self { labelled_sample: gather.labelled.sampled(), gather, tally })
+        let labelled_sample = gather.labelled.sampled();
+        gather.forget_keys();
+        Ok(Self { labelled_sample, gather, tally })
     }
 
     /// Labelled rows that are as good as all of them to find a calibration near the best.

@@ -61,18 +61,22 @@ impl Calibration {
         let zero = |a: f64, b: &[f64]| CalibrationSums::at(a, b, first.with_biases);
         let sampled = |a: f64, b: &[f64]| rows.scan_sample(&zero(a, b)).unwrap_or_else(|| zero(a, b));
         let mut all = first.clone();
+        // As for the mechanism: what a pass leaves of an error is its square times this, or more where two moves say so.
+        let (mut rate, mut last) = (0.01_f64, None);
         for _ in 0..MOST {
             let correction = Correction::new(&all, &sampled(all.a, &all.b));
             let corrected = |a: f64, b: &[f64]| Ok(correction.apply(sampled(a, b)));
             // Always from the same start, so that the precision is learnt along the way that it takes in memory.
             let found = self.minimise(corrected(first.a, &first.b)?, corrected)?;
             let moved = (found.sums.point() - &correction.at).amax();
-            // What is left is a hundredth of the square of the last move.
-            if found.converged && moved <= 1e-5 {
+            rate = last.map_or(rate, |last: f64| rate.max(moved / (last * last)));
+            let most = if last.is_some() { 1e-10 } else { 1e-12 };
+            if found.converged && rate * moved * moved <= most {
                 let sums = CalibrationSums { n: all.n, bins: all.bins, ..found.sums };
                 return Ok(Minimum { sums, ..found });
             }
             all = rows.scan(&zero(found.sums.a, &found.sums.b))?;
+            last = Some(moved);
         }
         self.minimise(first.clone(), |a, b| rows.scan(&zero(a, b)))
     }

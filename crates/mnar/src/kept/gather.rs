@@ -33,11 +33,12 @@ impl Part {
 
     /// Leaves rows out from the start where this many are expected, which are more than are kept.
     fn expect(&mut self, rows: usize) {
-        self.expected = rows.min(self.limit);
+        self.expected = rows;
         if rows > self.limit {
             // A fifth more than the sample: were they too few, the sample would be smaller than need be.
-            let share = 1.2 * self.sample as f64 / rows as f64;
-            self.threshold = (share.min(1.0) * u64::MAX as f64) as u64;
+            let share = (1.2 * self.sample as f64 / rows as f64).min(1.0);
+            self.threshold = (share * u64::MAX as f64) as u64;
+            self.expected = (share * rows as f64) as usize;
         }
     }
 
@@ -100,9 +101,11 @@ impl Part {
         }
     }
 
-    /// The sample, where all rows were kept and these are more.
+    /// About as many rows as the sample has, where all rows were kept and these are more.
     pub(super) fn sampled(&self) -> Self {
-        let threshold = self.lowest(self.sample);
+        // Keys are spread evenly. To find the threshold for exactly so many rows, all keys would be held twice.
+        let share = (self.sample as f64 / self.keys.len().max(1) as f64).min(1.0);
+        let threshold = self.threshold.min((share * u64::MAX as f64) as u64);
         let rows: Vec<usize> = (0..self.keys.len()).filter(|&i| self.keys[i] <= threshold).collect();
         fn take<T: Copy>(values: &[T], rows: &[usize]) -> Vec<T> {
             rows.iter().map(|&i| values[i]).collect()
@@ -177,6 +180,11 @@ impl Gather {
                 part.cut(part.sample);
             }
         }
+    }
+
+    /// Gives the memory of the keys back once no more rows come.
+    pub(super) fn forget_keys(&mut self) {
+        (self.labelled.keys, self.unlabelled.keys) = (Vec::new(), Vec::new());
     }
 
     pub(super) fn has_all_labelled(&self) -> bool {
