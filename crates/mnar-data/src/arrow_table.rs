@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
         Self { sheet, ..self }
     }
 
-    /// The same source with so many lines of a text, or rows of a sheet, above its header.
+    /// The same source, whose header stands below this many lines of a text or rows of a sheet.
     pub fn with_skip_rows(self, skip_rows: usize) -> Self {
         Self { skip_rows, ..self }
     }

@@ -22,7 +22,7 @@ pub(crate) trait Number: Copy + Default + Send + 'static {
     /// Adds numbers that stand one after the other.
     fn extend(out: &mut Vec<Self>, bytes: &[u8]);
 
-    /// An empty vector with room for so many.
+    /// An empty vector with this much room.
     fn vector(room: usize) -> Vec<Self> {
         Vec::with_capacity(room)
     }
@@ -264,7 +264,7 @@ pub(crate) struct Places<T> {
 }
 
 impl<T: Number> Places<T> {
-    /// Room for so many.
+    /// Reserves room.
     pub(crate) fn new(room: usize) -> Self {
         Self { values: T::vector(room), present: None }
     }

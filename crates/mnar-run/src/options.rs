@@ -63,7 +63,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sheet: Option<String>,
 
-    /// Skip so many lines of a text file, or rows of a sheet, above the header [default: 0]
+    /// Skip N lines of a text file, or rows of a sheet, above the header [default: 0]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_rows: Option<usize>,

@@ -51,7 +51,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
 
-    /// Skip so many lines of a text file, or rows of a sheet, above the header
+    /// Skip N lines of a text file, or rows of a sheet, above the header
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip_rows: usize,
 

@@ -123,7 +123,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub(crate) merge_labels: bool,
 
-    /// Skip so many lines of a text file above the header
+    /// Skip N lines of a text file above the header
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip_rows: usize,
 

@@ -93,7 +93,7 @@ pub(crate) struct TableArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
 
-    /// Skip so many lines of a text file, or rows of a sheet, above the header
+    /// Skip N lines of a text file, or rows of a sheet, above the header
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip_rows: usize,
 
