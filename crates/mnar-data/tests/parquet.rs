@@ -214,7 +214,7 @@ fn numbers_with_gaps_are_the_same_from_pages_of_every_kind() {
     let label = |i: usize| match i / 1_000 {
         0 => Some((i % 2) as i64),
         1 => None,
-        _ => (i * 7 % 11 < 4).then_some((i % 3 == 0) as i64),
+        _ => (i * 7 % 11 < 4).then_some(i64::from(i.is_multiple_of(3))),
     };
     let p: Vec<f64> = (0..n).map(|i| ((i * 31) % 97) as f64 / 97.0).collect();
     let columns = || {

@@ -70,7 +70,9 @@ fn a_run_evaluates_itself_and_lends_its_mechanism() {
     let gain =
         found.differences.iter().find(|d| d.name == MetricName::LogLoss && d.population == Population::All).unwrap();
     assert!(gain.ci95.unwrap().1 < 0.0, "debiasing lowers the log-loss: {gain:?}");
-    assert!(report.to_text().contains("How good?  Accuracy "));
+    // Every number has an owner.
+    let text = report.to_text();
+    assert!(text.contains("How good?  ") && text.contains("accuracy 8"), "{text}");
 
     let (classes, known) = mechanism_by_columns(&request.folder).unwrap().expect("a mechanism by site");
     assert_eq!(classes, labels.names());

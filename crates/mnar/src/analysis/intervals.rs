@@ -419,7 +419,7 @@ mod tests {
         let posteriors = Posteriors::new(Array2::from_elem((120, 2), 0.5), PosteriorKind::Labelled).expect("halves");
         let labels = Labels::from_values((0..120).map(|i| (i < 40).then_some(if i % 2 == 0 { "a" } else { "b" })));
         let labels = labels.expect("labels");
-        let rare: Vec<f64> = (0..120).map(|i| f64::from(u8::from(i < 4 || i > 60))).collect();
+        let rare: Vec<f64> = (0..120).map(|i| f64::from(u8::from(!(4..=60).contains(&i)))).collect();
         let columns = [rare.as_slice()];
         let sample = Sample::new(&posteriors, &labels).and_then(|sample| sample.given(&columns)).expect("sample");
         let rows = |effect: f64| {
