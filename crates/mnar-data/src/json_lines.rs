@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Record {
     }
 }
 
-/// Bytes of memory that are reckoned per byte of JSON. `"":1,` is 5 bytes, and 56 as a name and a value; but most files have
+/// Bytes of memory to expect per byte of JSON. `"":1,` is 5 bytes, and 56 as a name and a value; but most files have
 /// longer names, and data are given a quarter of the memory only.
 pub(crate) const FACTOR: u64 = 4;
 

@@ -140,7 +140,7 @@ impl<T: Number> FlatPages<T> {
         self.page.left = 0;
     }
 
-    /// Adds at most `most` values of the row group, and returns how many it were: none at its end.
+    /// Adds at most `most` values of the row group, and returns their number: none at its end.
     pub(crate) fn read(
         &mut self,
         input: &impl ChunkReader,

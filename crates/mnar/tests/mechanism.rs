@@ -247,6 +247,23 @@ fn copies_of_rows_add_no_certainty() {
     }
 }
 
+/// Two of three sites label next to nothing, so that a share rests on a few labels: its interval is wider than that of Student's t
+/// with 59 degrees of freedom, which 60 replicates have.
+#[test]
+fn intervals_know_how_few_labels_they_rest_on() {
+    let width = |rare: f64| -> f64 {
+        let world = world(600, 21, |_, site, _| if site == 2 { 2.0 } else { rare });
+        let found = found(&world, Given::Columns(vec!["site".to_owned()])).unwrap();
+        assert_eq!(found.interval.replicates, 60);
+        let logit = |p: f64| (p / (1.0 - p)).ln();
+        let ((low, high), se) = (found.prevalence_ci95.unwrap()[0], found.prevalence_se.unwrap()[0]);
+        let share = found.prevalence.as_slice()[0];
+        0.5 * (logit(high) - logit(low)) / (se / (share * (1.0 - share)))
+    };
+    let (few, many) = (width(-3.2), width(0.5));
+    assert!(few > 1.03 * many && many < 2.1, "{few} {many}");
+}
+
 /// Every hospital favours another class. Columns that predict the class would make the checks pass, and the shares wrong.
 #[test]
 fn a_mechanism_of_another_kind_is_unclear() {

@@ -7,7 +7,7 @@ use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior, logit_interval, normal_quantile};
-use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, information_intervals, profile_interval};
+use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, Spread, information_intervals, profile_interval};
 use crate::labels::Class;
 use crate::mechanism::{Mechanism, orthogonal_estimate};
 use crate::phi::Phi;
@@ -255,13 +255,18 @@ impl Intervals {
     }
 
     fn of_kind(kind: IntervalKind, estimate: &PhiEstimate, replicates: Replicates, rows: Option<&[f64]>) -> Self {
-        let failed = replicates.failed;
-        let count = replicates.phi.len() + failed;
+        let (failed, made) = (replicates.failed, replicates.phi.len());
+        let corrected = |errors: Vec<f64>| match rows {
+            Some(rows) => {
+                errors.into_iter().zip(rows).map(|(se, &rows)| Spread::resting_on(rows, se, made).sd).collect()
+            }
+            None => errors,
+        };
         Self {
-            about: IntervalAbout { replicates: count, failed_replicates: failed, ..IntervalAbout::new(kind) },
-            phi_se: Some(replicates.phi_standard_errors()),
+            about: IntervalAbout { replicates: made + failed, failed_replicates: failed, ..IntervalAbout::new(kind) },
+            phi_se: Some(corrected(replicates.phi_standard_errors())),
             phi: Some(replicates.phi_intervals_resting_on(&estimate.phi, CONFIDENCE, rows)),
-            prevalence_se: Some(replicates.prevalence_standard_errors()),
+            prevalence_se: Some(corrected(replicates.prevalence_standard_errors())),
             prevalence: Some(replicates.prevalence_intervals_resting_on(&estimate.prevalence, CONFIDENCE, rows)),
         }
     }
