@@ -36,7 +36,7 @@ fn clinic(rows: usize, seed: u64) -> String {
     text
 }
 
-/// A class of which every row is labelled is at the bound phi = 1: it has an interval, and its report is read again.
+/// A class of which every row is labelled is at the bound phi = 1: it has an interval that says so, and its report is read again.
 #[test]
 fn a_class_that_is_always_labelled() {
     let folder = tempfile::tempdir().unwrap();
@@ -56,7 +56,9 @@ fn a_class_that_is_always_labelled() {
     assert!(!text.contains("hardly tell apart"), "{text}");
     let report = std::fs::read(folder.path().join("run/report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-    assert_eq!((&report["classes"][0], report["phi"][0].as_f64()), (&"dead".into(), Some(1.0)));
+    // The estimate has a weak prior against that bound, but not its interval.
+    let phi = report["phi"][0].as_f64().unwrap();
+    assert!(report["classes"][0] == "dead" && phi > 0.97 && phi < 1.0, "{phi}");
     assert!(report["phi_se"][0].is_null());
     let [lower, upper] = [0, 1].map(|end| report["phi_ci95"][0][end].as_f64().unwrap());
     assert!(lower > 0.95 && lower < 1.0 && upper == 1.0, "{lower} {upper}");

@@ -37,7 +37,10 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings, spell: impl 
         ));
     }
     if found.prior_weight > 0.0 {
-        out.push_str(&format!("  prior        Dirichlet, weight {} rows\n", found.prior_weight));
+        out.push_str(&format!(
+            "  prior        the class shares of the labelled rows, with the weight of {} rows\n",
+            found.prior_weight
+        ));
     }
     if let Some(line) = tried_line(&found.tried) {
         out.push_str(&format!("  classifier   {line}\n"));

@@ -48,8 +48,6 @@ pub struct FitPlan {
     pub train: TrainSettings,
     /// The training of the networks of the folds, which see labelled rows only.
     pub fold_train: TrainSettings,
-    /// Number of classes.
-    n_classes: usize,
     /// The options that lead to this plan, with every choice spelled out.
     pub options: FitOptions,
 }
@@ -59,9 +57,6 @@ const CHECKED_NUMBERS: usize = 20_000_000;
 /// Precision of the biases that calibrate cross-fitted networks. Learnt from the data, it came out so high on masks of dermaMNIST that
 /// no biases were left, and an eighth of the rows, the melanomas, had no share.
 const NETWORK_BIAS_PRECISION: f64 = 1.0;
-/// Rows per class that the labelled shares count for, as a prior of the unlabelled ones, where networks are cross-fitted. Without any, a
-/// class that few unlabelled rows resemble has no share at all, and a phi of 1.
-const PRIOR_ROWS_PER_CLASS: f64 = 3.0;
 /// The height up to which images that have no orientation get the MedMNIST network, as colour images do.
 const LARGEST_SMALL_IMAGE: usize = 28;
 /// Steps that training takes by default.
@@ -142,7 +137,6 @@ impl FitPlan {
             architecture,
             fold_train: fold_settings(&train, labels, consistency),
             train,
-            n_classes: labels.n_classes(),
             options: options.clone(),
         };
         plan.options = plan.spelled_out(options, shape);
@@ -236,7 +230,6 @@ impl FitPlan {
             replicates: self.replicates,
             budget: self.options.budget.map(Budget::seconds),
             bias_precision: networks.then_some(NETWORK_BIAS_PRECISION),
-            prior_weight: if networks { PRIOR_ROWS_PER_CLASS * self.n_classes as f64 } else { 0.0 },
             given: self.given.clone(),
             by: self.options.by.clone(),
             permutations: self.permutations,
@@ -513,9 +506,9 @@ mod tests {
             let other = plan(&FitOptions::default(), shape).unwrap();
             assert_eq!((other.consistency, other.train.validation), (ConsistencyName::PseudoLabels, 0.1));
             assert_eq!(other.method, method);
-            assert_eq!((other.estimate().prior_weight, other.estimate().bias_precision), (0.0, None));
+            assert_eq!(other.estimate().bias_precision, None);
         }
-        assert_eq!((of_image.estimate().prior_weight, of_image.estimate().bias_precision), (6.0, Some(1.0)));
+        assert_eq!(of_image.estimate().bias_precision, Some(1.0));
         for options in [
             FitOptions { clip_weights: Some(5.0), ..Default::default() },
             FitOptions { consistency: Some(ConsistencyName::Fixmatch), ..Default::default() },

@@ -88,6 +88,7 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     assert!(settings.contains("consistency = \"guided\"") && settings.contains("validation = 0.0"), "{settings}");
     // Three rows for each of two classes; the phi that is printed is the one that the network learnt with.
     assert_eq!(report.findings.prior_weight, 6.0);
+    assert!(report.findings.verdict.is_some());
     assert_eq!(report.findings.calibration.as_ref().unwrap().bias_precision, 1.0);
     let model: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(whole.join("model/model.json")).unwrap()).unwrap();

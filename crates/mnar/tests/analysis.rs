@@ -7,7 +7,7 @@ use mnar::analysis::{
 use mnar::calibrate::Calibration;
 use mnar::classify::{Classifier, Fitted, SoftmaxRegression, Training};
 use mnar::crossfit::{CrossFit, FoldPlan};
-use mnar::estimate::{Estimator, LabelShift};
+use mnar::estimate::{Estimator, LabelShift, SharePrior};
 use mnar::progress::{Progress, Stage};
 use mnar::{Class, Error, Labels, Sample};
 use ndarray::{Array2, Axis};
@@ -93,7 +93,9 @@ fn findings_are_those_of_the_parts() {
     let raw = CrossFit { classifier: &classifier, x: &x, seed: 0 }.run(&labels, &plan, None, &()).unwrap().posteriors;
     let bcts = Calibration::default().fit(&Sample::new(&raw, &labels).unwrap()).unwrap();
     let calibrated = bcts.apply(&raw).unwrap();
-    let estimate = LabelShift::default().estimate(&Sample::new(&calibrated, &labels).unwrap()).unwrap();
+    // A classifier that is cross-fitted here comes with a prior of three rows per class.
+    let label_shift = LabelShift { prior: SharePrior::Labelled { weight: 6.0 }, ..Default::default() };
+    let estimate = label_shift.estimate(&Sample::new(&calibrated, &labels).unwrap()).unwrap();
     assert_eq!((&found.phi, &found.prevalence), (&estimate.phi, &estimate.prevalence));
     assert_eq!(found.calibration, Some(bcts));
     assert_eq!(found.interval.kind, IntervalKind::BootstrapWithRefit);
@@ -101,6 +103,24 @@ fn findings_are_those_of_the_parts() {
     assert_eq!(found.features.as_deref(), Some(&["a".to_owned(), "b".to_owned()][..]));
     let interval = found.phi_ci95.unwrap()[0];
     assert!(interval.0 < found.phi[0] && found.phi[0] < interval.1);
+}
+
+/// The prior that nobody asked for moves the estimate, and not the intervals, except that they hold the estimate.
+#[test]
+fn the_prior_by_default_leaves_the_intervals_alone() {
+    let (x, labels) = clouds(3);
+    for interval in [IntervalMethod::Bootstrap, IntervalMethod::Information, IntervalMethod::Profile] {
+        let settings = EstimateSettings { interval, replicates: Some(20), ..Default::default() };
+        let found = |prior_weight| analysed(&x, &labels, &EstimateSettings { prior_weight, ..settings.clone() });
+        let (usual, alone) = (found(None), found(Some(0.0)));
+        assert_eq!((usual.prior_weight, alone.prior_weight), (6.0, 0.0));
+        assert!(usual.phi != alone.phi && usual.labelling.is_some());
+        assert_eq!(usual.phi_se, alone.phi_se);
+        let (intervals, without) = (usual.phi_ci95.unwrap(), alone.phi_ci95.unwrap());
+        for ((found, without), phi) in intervals.iter().zip(&without).zip(usual.phi.iter()) {
+            assert_eq!(*found, (without.0.min(*phi), without.1.max(*phi)), "{interval:?}");
+        }
+    }
 }
 
 /// What a report shows is there when it is asked for, and findings survive JSON.

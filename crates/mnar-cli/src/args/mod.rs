@@ -32,7 +32,7 @@ pub(crate) enum Command {
     /// Show how a file is read, what is left out, and how often rows are labelled along each column; changes nothing
     Inspect(InspectArgs),
     /// Estimate P(labelled | class) and the true class shares
-    Estimate(EstimateArgs),
+    Estimate(Box<EstimateArgs>),
     /// Test whether the labels are informative
     Test(TestArgs),
     /// Estimate a model's true accuracy, recall, AUC and more from labels that are a biased selection

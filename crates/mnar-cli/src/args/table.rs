@@ -161,9 +161,10 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = Calibrate::Auto)]
     pub(crate) calibrate: Calibrate,
 
-    /// Shrink the shares of the unlabelled rows towards those of the labelled rows with the weight of this many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 0.0, allow_negative_numbers = true)]
-    pub(crate) prior_weight: f64,
+    /// Shrink the shares of the unlabelled rows towards those of the labelled rows with the weight of this many rows [default: 0, or
+    /// 3 per class with --features]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true)]
+    pub(crate) prior_weight: Option<f64>,
 
     /// How intervals are made; auto takes the bootstrap where it is affordable
     #[arg(long, value_enum, default_value_t = IntervalMethod::Auto)]

@@ -279,7 +279,7 @@ impl EstimateSettings {
     /// Estimates the mechanism, and checks all that can be checked.
     pub fn run(&self, evidence: &Evidence<'_>, progress: &dyn Progress) -> Result<Findings, Error> {
         let (labels, raw) = (evidence.labels, evidence.posteriors.as_ref());
-        let recipe = Recipe::new(self, raw.kind())?;
+        let recipe = Recipe::of(self, evidence)?;
         self.check_draws(labels.n_classes())?;
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;

@@ -3,7 +3,7 @@
 use super::evidence::Refits;
 use super::groups::GroupMasses;
 use super::labelling::holm;
-use super::recipe::{Chosen, GivenColumns, Ran, Recipe};
+use super::recipe::{Chosen, GivenColumns, Recipe};
 use super::{EstimateSettings, Evidence};
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior, logit_interval, normal_quantile};
@@ -181,24 +181,24 @@ pub(super) struct Draw {
 }
 
 impl Intervals {
-    /// Intervals around an estimate of the recipe, from the replicates if that is how they are made.
+    /// Intervals around an estimate of the recipe, from the replicates if that is how they are made; `by_columns` is its
+    /// mechanism, if it depends on columns.
     pub(super) fn make(
         method: IntervalMethod,
         recipe: &Recipe,
         evidence: &Evidence<'_>,
         sample: &Sample<'_>,
-        ran: &Ran,
+        estimate: &PhiEstimate,
+        by_columns: Option<&Mechanism>,
         draws: Option<Draws<Draw>>,
     ) -> Result<Self, Error> {
-        let estimate = &ran.estimate;
-        let by_columns = ran.mechanism.as_ref().is_some_and(|found| !found.mechanism.terms.is_empty());
         match (method, draws) {
-            (_, Some(draws)) => Ok(Self::bootstrap(evidence, sample, ran, draws)),
-            (IntervalMethod::Profile, _) if by_columns => Err(Error::Settings(
+            (_, Some(draws)) => Ok(Self::bootstrap(evidence, sample, estimate, by_columns, draws)),
+            (IntervalMethod::Profile, _) if by_columns.is_some() => Err(Error::Settings(
                 "profile intervals are for mechanisms by class alone; use the bootstrap or the information",
             )),
             (IntervalMethod::Profile, _) => Self::profile(sample, recipe, estimate),
-            _ if by_columns => Ok(Self::information(estimate)),
+            _ if by_columns.is_some() => Ok(Self::information(estimate)),
             _ => {
                 let information = Self::information(estimate);
                 let at_bounds =
@@ -236,7 +236,24 @@ impl Intervals {
         }
     }
 
-    fn bootstrap(evidence: &Evidence<'_>, sample: &Sample<'_>, ran: &Ran, draws: Draws<Draw>) -> Self {
+    /// Extends the intervals to this estimate, where they were made around another.
+    pub(super) fn hold(&mut self, estimate: &PhiEstimate) {
+        let extend = |intervals: &mut Option<Vec<(f64, f64)>>, values: &[f64]| {
+            for ((low, high), value) in intervals.iter_mut().flatten().zip(values) {
+                (*low, *high) = (low.min(*value), high.max(*value));
+            }
+        };
+        extend(&mut self.phi, estimate.phi.as_slice());
+        extend(&mut self.prevalence, estimate.prevalence.as_slice());
+    }
+
+    fn bootstrap(
+        evidence: &Evidence<'_>,
+        sample: &Sample<'_>,
+        estimate: &PhiEstimate,
+        by_columns: Option<&Mechanism>,
+        draws: Draws<Draw>,
+    ) -> Self {
         let failed = draws.failed;
         let (phi, prevalence) = draws.values.into_iter().map(|draw| (draw.phi, draw.prevalence)).unzip();
         let kind = match evidence.features {
@@ -244,9 +261,8 @@ impl Intervals {
             None => IntervalKind::Bootstrap,
         };
         let replicates = Replicates { phi, prevalence, failed };
-        let by_columns = ran.mechanism.as_ref().map(|found| &found.mechanism).filter(|found| !found.terms.is_empty());
         let rows = by_columns.map(|mechanism| rows_behind(sample, mechanism, &replicates.prevalence_standard_errors()));
-        Self::of_kind(kind, &ran.estimate, replicates, rows.as_deref())
+        Self::of_kind(kind, estimate, replicates, rows.as_deref())
     }
 
     /// From replicates that take the classifier as evidence.

@@ -54,7 +54,7 @@ pub use imputations::Imputations;
 pub use informative::{TestDecision, TestFindings, TestMethod, TestSettings};
 pub use intervals::{CONFIDENCE, IntervalAbout, IntervalKind, IntervalMethod};
 pub use labelling::{ClassOnly, ColumnCheck, ColumnEffect, ColumnsCheck, LEVEL, Labelling, LabellingRate, TermEffect};
-pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS};
+pub use recipe::{Calibrate, EstimateSettings, Given, Method, ODDS_FACTORS, PRIOR_ROWS_PER_CLASS};
 pub(crate) use reestimate::Reestimate;
 pub use replicate_weights::ReplicateWeights;
 pub(crate) use streamed::LabelledWeights;

@@ -1,6 +1,7 @@
 //! The settings of an estimate, and which estimator they lead to.
 
 use super::groups::{GroupMasses, Groups};
+use super::{Evidence, IntervalMethod, ScoredBy};
 use crate::calibrate::{Bcts, Calibration, ColumnCalibration, Shrinkage};
 use crate::error::Error;
 use crate::estimate::{
@@ -127,10 +128,11 @@ pub struct EstimateSettings {
     pub calibrate: Calibrate,
     /// Precision of the biases of the calibration. `None` learns it from the data.
     pub bias_precision: Option<f64>,
-    /// How many rows the labelled rows' shares count for as a prior of the unlabelled rows' shares.
-    pub prior_weight: f64,
+    /// How many rows the labelled rows' shares count for as a prior of the unlabelled rows' shares. `None` takes
+    /// [`PRIOR_ROWS_PER_CLASS`] for label shift with a classifier that is cross-fitted here, and no prior otherwise.
+    pub prior_weight: Option<f64>,
     /// How intervals are made.
-    pub interval: super::IntervalMethod,
+    pub interval: IntervalMethod,
     /// Replicates of a bootstrap. `None` takes 200, or fewer where refitting the classifier takes long: as many as fit into 40
     /// seconds of work on two cores, which depends on the size of the table and not on the clock.
     pub replicates: Option<usize>,
@@ -161,8 +163,8 @@ impl Default for EstimateSettings {
             phi: None,
             calibrate: Calibrate::Auto,
             bias_precision: None,
-            prior_weight: 0.0,
-            interval: super::IntervalMethod::Auto,
+            prior_weight: None,
+            interval: IntervalMethod::Auto,
             replicates: None,
             budget: None,
             sensitivity: Vec::new(),
@@ -175,6 +177,12 @@ impl Default for EstimateSettings {
         }
     }
 }
+
+/// Rows per class that the labelled shares count for, as a prior of the unlabelled ones, where the classifier is cross-fitted. Without
+/// any, a class that few unlabelled rows resemble has no share at all, and a phi of 1. On small tables that happens by chance: over
+/// masks of the vowel table the prior lowers the error of phi from 0.14 to 0.07, and over masks of the Pima table from 0.03 to 0.016.
+/// Intervals are made without it.
+pub const PRIOR_ROWS_PER_CLASS: f64 = 3.0;
 
 /// Odds factors of a sensitivity curve: how many times the odds of a label of the easiest row may be those of the hardest.
 pub const ODDS_FACTORS: [f64; 9] = [0.1, 0.2, 0.33, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
@@ -203,6 +211,8 @@ pub(super) struct Recipe {
     estimator: Chosen,
     calibration: Option<Calibration>,
     pub(super) prior: SharePrior,
+    /// Whether the prior was taken without being asked for.
+    by_default: bool,
     kind: PosteriorKind,
 }
 
@@ -221,7 +231,7 @@ impl Recipe {
         settings.check_ranges()?;
         let estimator = choose(settings, kind)?;
         let label_shift = estimator == Chosen::LabelShift;
-        let weight = settings.prior_weight;
+        let weight = settings.prior_weight.unwrap_or(0.0);
         if weight != 0.0 && !label_shift {
             return Err(Error::Settings("a prior weight goes with the method label-shift, the only one with a prior"));
         }
@@ -258,7 +268,32 @@ impl Recipe {
             None => Shrinkage::Learnt,
         };
         let calibration = calibrated.then(|| Calibration { shrinkage, ..Default::default() });
-        Ok(Self { estimator, calibration, prior, kind })
+        Ok(Self { estimator, calibration, prior, by_default: false, kind })
+    }
+
+    /// The same for this evidence: a classifier that was cross-fitted here comes with a prior, unless the settings say which.
+    pub(super) fn of(settings: &EstimateSettings, evidence: &Evidence<'_>) -> Result<Self, Error> {
+        let recipe = Self::new(settings, evidence.posteriors.kind())?;
+        let cross_fitted = evidence.scored_by == ScoredBy::CrossFit;
+        if settings.prior_weight.is_some() || !cross_fitted || recipe.estimator != Chosen::LabelShift {
+            return Ok(recipe);
+        }
+        let weight = PRIOR_ROWS_PER_CLASS * evidence.labels.n_classes() as f64;
+        Ok(Self { prior: SharePrior::Labelled { weight }, by_default: true, ..recipe })
+    }
+
+    /// The recipe of the intervals. A prior that nobody asked for steadies the estimate, but must not narrow its intervals: with it,
+    /// they would never hold the phi of 1 of a class whose every row is labelled.
+    pub(super) fn of_intervals(&self) -> Self {
+        match self.by_default {
+            true => Self { prior: SharePrior::None, by_default: false, ..self.clone() },
+            false => self.clone(),
+        }
+    }
+
+    /// Whether the prior, if there is one, was asked for.
+    pub(super) fn prior_asked_for(&self) -> bool {
+        self.prior != SharePrior::None && !self.by_default
     }
 
     /// The kind of posteriors that it takes.

@@ -66,7 +66,7 @@ impl<'a> Reestimate<'a> {
         given: &[String],
     ) -> Result<Self, Error> {
         let posteriors = evidence.posteriors.as_ref();
-        let recipe = Recipe::new(settings, posteriors.kind())?;
+        let recipe = Recipe::of(settings, evidence)?;
         let design = match (given, evidence.covariates) {
             ([], _) => None,
             (given, Some(columns)) => {

@@ -8,7 +8,6 @@ use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
 use super::{ByGroup, EstimateSettings, Evidence, GroupFindings, LEVEL, ScoredBy};
 use crate::covariates::Covariates;
 use crate::error::Error;
-use crate::estimate::SharePrior;
 use crate::interval::Draws;
 use crate::labels::Labels;
 use crate::phi::Phi;
@@ -16,6 +15,7 @@ use crate::posteriors::PosteriorKind;
 use crate::progress::Progress;
 use crate::rows::Sample;
 use crate::test::{BeyondColumns, affordable_permutations};
+use std::borrow::Cow;
 
 /// The estimate that the search ends with, and what it found on the way.
 pub(super) struct Searched {
@@ -57,7 +57,8 @@ impl EstimateSettings {
             Given::Columns(columns) => columns,
             Given::Auto | Given::None => &[],
         };
-        let label_shift = *recipe.chosen() == Chosen::LabelShift && recipe.prior == SharePrior::None;
+        // A prior that was not asked for is one of a mechanism by class alone, and left out with columns.
+        let label_shift = *recipe.chosen() == Chosen::LabelShift && !recipe.prior_asked_for();
         if !asked.is_empty() && !label_shift {
             return Err(Error::Settings(
                 "columns that labelling depends on go with the method label-shift, without a prior weight",
@@ -193,7 +194,8 @@ impl<'a> Steps<'a> {
         let ran = recipe.run(raw, labels, None, &columns)?;
         let draws = match method {
             IntervalMethod::Bootstrap => {
-                Some(replicates(settings, count, recipe, evidence, &columns, refits, progress)?)
+                let recipe = recipe.of_intervals();
+                Some(replicates(settings, count, &recipe, evidence, &columns, refits, progress)?)
             }
             _ => None,
         };
@@ -262,7 +264,15 @@ impl Step<'_> {
         let used = self.ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
         let terms: Vec<&[f64]> = self.candidates.design.columns().iter().map(Vec::as_slice).collect();
         let sample = Sample::new(used, evidence.labels)?.given(&terms)?;
-        Intervals::make(method, recipe, evidence, &sample, &self.ran, self.draws.take())
+        let (ran, recipe) = (&self.ran, recipe.of_intervals());
+        let mechanism = ran.mechanism.as_ref().map(|found| &found.mechanism).filter(|found| !found.terms.is_empty());
+        let around = match mechanism {
+            None if recipe.prior.weight() != ran.estimate.prior_weight => Cow::Owned(recipe.estimate(&sample)?),
+            _ => Cow::Borrowed(&ran.estimate),
+        };
+        let mut intervals = Intervals::make(method, &recipe, evidence, &sample, &around, mechanism, self.draws.take())?;
+        intervals.hold(&ran.estimate);
+        Ok(intervals)
     }
 
     /// The estimate of a step with the class alone.

@@ -40,7 +40,7 @@ pub enum SharePrior {
 }
 
 impl SharePrior {
-    fn weight(self) -> f64 {
+    pub(crate) fn weight(self) -> f64 {
         match self {
             SharePrior::None => 0.0,
             SharePrior::Labelled { weight } => weight,
