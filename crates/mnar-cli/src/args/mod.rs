@@ -26,13 +26,14 @@ pub(crate) struct Cli {
 }
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one per run of the program")]
 pub(crate) enum Command {
     /// Run end to end on an embedded sample whose labels are hidden by a known mechanism
     Demo(DemoArgs),
     /// Show how a file is read, what is left out, and how often rows are labelled along each column; changes nothing
     Inspect(InspectArgs),
     /// Estimate P(labelled | class) and the true class shares
-    Estimate(Box<EstimateArgs>),
+    Estimate(EstimateArgs),
     /// Test whether the labels are informative
     Test(TestArgs),
     /// Estimate a model's true accuracy, recall, AUC and more from labels that are a biased selection
