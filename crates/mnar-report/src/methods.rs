@@ -50,6 +50,11 @@ impl Report {
                 " The probabilities were calibrated on the labelled rows by temperature scaling with a bias per class.",
             );
         }
+        if found.refinement.as_ref().is_some_and(|refinement| refinement.agrees) {
+            out.push_str(
+                " They were then estimated again, by the observed likelihood of the predictions of the network that was trained on all rows.",
+            );
+        }
         if found.interval.kind != IntervalKind::None && found.audit.is_none() {
             let replicates = match found.interval.replicates {
                 0 => String::new(),

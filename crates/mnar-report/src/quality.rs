@@ -234,6 +234,7 @@ impl Report {
             }
             @if let Some(parts) = training.and_then(Training::parts) { p { "The debiased model is " (parts) "." } }
             @if let Some(sentence) = training.and_then(|training| training.own_phi(&self.findings)) { p { (sentence) } }
+            @if let Some(sentence) = training.and_then(|training| training.refined_phi(&self.findings)) { p { (sentence) } }
         }
     }
 }

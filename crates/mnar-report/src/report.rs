@@ -251,6 +251,14 @@ impl Training {
         Some(format!("The model was trained with phi of its own: {}{more}.", shown.join(", ")))
     }
 
+    /// Which model phi comes from, where the trained one was asked too.
+    pub(crate) fn refined_phi(&self, findings: &Findings) -> Option<&'static str> {
+        findings.refinement.as_ref().map(|refinement| match refinement.agrees {
+            true => "phi and the class shares follow from the trained model, which agrees with the cross-fitted classifier within chance and tells the classes apart better. The intervals are those of the cross-fitted classifier.",
+            false => "phi and the class shares follow from the cross-fitted classifier. The trained model leads to others that differ by more than chance, so that they were not taken over.",
+        })
+    }
+
     /// What the debiased model is made of, where it is not the network alone.
     pub(crate) fn parts(&self) -> Option<String> {
         let network = self.network_weight();

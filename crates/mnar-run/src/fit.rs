@@ -31,8 +31,8 @@ use mnar_train::device::{self, Device};
 use mnar_train::method::{Known, Method, MethodName};
 use mnar_train::model::Network;
 use mnar_train::{
-    Encoding, Examples, Job, LabellingByColumns, ModelDescription, NetworkClassifier, Propensity, Trained, logits,
-    save_model, score, train, weighted_scores,
+    Encoding, Examples, Job, LabellingByColumns, ModelDescription, NetworkClassifier, Propensity, Trained, likely_phi,
+    logits, save_model, score, train, weighted_scores,
 };
 use ndarray::Array2;
 use std::path::PathBuf;
@@ -141,13 +141,17 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         device,
         formulas: request.formulas,
     };
-    let Analysed { findings, test, others, guess, sets, evaluation } = run.analyse(&recorder)?;
-    let debiased = run.debiased(&findings, others, guess.as_ref(), &recorder)?;
+    let Analysed { mut findings, test, others, guess, sets, evaluation, networks } = run.analyse(&recorder)?;
+    let debiased = run.debiased(&mut findings, others, guess.as_ref(), &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, None, &recorder)?),
         false => None,
     };
     progress.begin(Stage::Write, 0, 0);
+    let evaluation = match networks {
+        Some(networks) => run.evaluate_networks(&networks, &findings, &recorder)?,
+        None => evaluation,
+    };
     let models = Models { debiased, baseline, sets, evaluation };
     let report = run.write(findings, test, &models, row_names, &request.origin, start)?;
     progress.end();
@@ -237,6 +241,14 @@ struct Analysed {
     sets: Option<SavedSets>,
     /// How good the cross-fitted classifier is.
     evaluation: Option<OutOfFold>,
+    /// Cross-fitted networks, which are evaluated once phi is final.
+    networks: Option<Networks>,
+}
+
+/// What networks that were cross-fitted say of the rows that they have not seen.
+struct Networks {
+    posteriors: Posteriors,
+    folds: FoldPlan,
 }
 
 struct Models {
@@ -262,7 +274,15 @@ impl Run<'_> {
         let (labels, seed) = (self.labels, self.plan.seed());
         if labels.n_unlabelled() == 0 {
             let findings = Findings::nothing_missing(labels, seed);
-            return Ok(Analysed { findings, test: None, others: None, guess: None, sets: None, evaluation: None });
+            return Ok(Analysed {
+                findings,
+                test: None,
+                others: None,
+                guess: None,
+                sets: None,
+                evaluation: None,
+                networks: None,
+            });
         }
         let folds = match self.examples {
             Examples::Table(x) => FoldPlan::for_rows(x.view(), labels, self.plan.folds, seed)?,
@@ -273,8 +293,8 @@ impl Run<'_> {
             Encoding::Table(encoder) => encoder.feature_names(),
             Encoding::Images { .. } => Vec::new(),
         };
-        let (x, regression, models, posteriors);
-        let (mut others, mut guess) = (None, None);
+        let (x, regression, models);
+        let (mut others, mut guess, mut networks) = (None, None, None);
         let table = match (self.plan.cross_fit_with.of_table(), self.encoding, self.examples) {
             (Some(which), Encoding::Table(encoder), Examples::Table(x)) => Some((which, encoder, x)),
             _ => None,
@@ -302,8 +322,8 @@ impl Run<'_> {
                 if self.plan.consistency == ConsistencyName::Guided {
                     guess = Some(Guess::new(&fitted, self.examples, labels)?);
                 }
-                posteriors = self.given_columns(fitted.posteriors, &folds)?;
-                Evidence::predictions(&posteriors, labels).cross_fitted(&folds).with_covariates(covariates)?
+                let posteriors = self.given_columns(fitted.posteriors, &folds)?;
+                self.of_networks(networks.insert(Networks { posteriors, folds }))?
             }
             (_, None) => {
                 (x, regression) = (self.with_columns(self.examples.features())?, SoftmaxRegression::default());
@@ -320,12 +340,32 @@ impl Run<'_> {
             Some(models) => Some(SavedSets::new(models, &evidence, &findings, seed, progress)?),
             None => None,
         };
-        let classifier = evidence.features.map_or(self.plan.architecture.name(), |features| features.classifier.name());
-        // Networks are not refitted, but the rows that they are evaluated on can be resampled all the same.
-        let asked = self.plan.replicates.filter(|_| evidence.features.is_some());
-        let settings = self.plan.estimate();
-        let evaluation = out_of_fold(&evidence, &findings, settings, asked, classifier, progress)?;
-        Ok(Analysed { findings, test: Some(test), others, guess, sets, evaluation })
+        let evaluation = match evidence.features {
+            Some(features) => {
+                let (settings, classifier) = (self.plan.estimate(), features.classifier.name());
+                out_of_fold(&evidence, &findings, settings, self.plan.replicates, classifier, progress)?
+            }
+            None => None,
+        };
+        Ok(Analysed { findings, test: Some(test), others, guess, sets, evaluation, networks })
+    }
+
+    fn of_networks<'a>(&'a self, networks: &'a Networks) -> Result<Evidence<'a>, RunError> {
+        let evidence = Evidence::predictions(&networks.posteriors, self.labels).cross_fitted(&networks.folds);
+        Ok(evidence.with_covariates(self.covariates)?)
+    }
+
+    /// How good the cross-fitted networks are. They are not refitted, but the rows that they are evaluated on are resampled all the
+    /// same.
+    fn evaluate_networks(
+        &self,
+        networks: &Networks,
+        findings: &Findings,
+        progress: &dyn Progress,
+    ) -> Result<Option<OutOfFold>, RunError> {
+        let evidence = self.of_networks(networks)?.with_audit(self.audit);
+        let name = self.plan.architecture.name();
+        Ok(out_of_fold(&evidence, findings, self.plan.estimate(), None, name, progress)?)
     }
 
     /// The columns that were asked for beside images. The columns of a table are among its features already.
@@ -388,23 +428,25 @@ impl Run<'_> {
         Ok(train(network, &job, progress)?)
     }
 
-    /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place.
+    /// Trains the debiased model with the estimated mechanism, or with what the method puts in its place. Guided networks learn from
+    /// all labels and refine the phi of the findings.
     fn debiased(
         &self,
-        findings: &Findings,
+        findings: &mut Findings,
         others: Option<Candidates>,
         guess: Option<&Guess>,
         progress: &dyn Progress,
     ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
-        let cross_fitted = &findings.phi;
-        let row_phi = findings.row_phi.as_deref().filter(|_| name.takes_cross_fitted());
+        let cross_fitted = findings.phi.clone();
+        let row_phi = findings.row_phi.clone();
+        let row_phi = row_phi.as_deref().filter(|_| name.takes_cross_fitted());
         let first = match name.needs_likelihood_first() {
             true => Some(self.train(Stage::Likelihood, Method::Likelihood, None, None, progress)?),
             false => None,
         };
         let known = Known {
-            estimate: first.as_ref().map_or(cross_fitted, |first| first.mechanism.phi()),
+            estimate: first.as_ref().map_or(&cross_fitted, |first| first.mechanism.phi()),
             phi: self.plan.phi.as_ref(),
             shares: self.plan.shares.as_ref(),
             labels: self.labels,
@@ -413,7 +455,13 @@ impl Run<'_> {
         let targets = guess.map(|guess| guess.targets(findings, &method)).transpose()?;
         let adjusts = method.adjusts_logits();
         let mut trained = self.train(Stage::Debiased, method, row_phi, targets.as_deref(), progress)?;
-        let phi = name.reported_phi(cross_fitted, trained.mechanism.phi()).clone();
+        if targets.is_some() && name.takes_cross_fitted() {
+            findings.refine(&likely_phi(&trained.network, self.examples, self.labels)?);
+        }
+        let phi = match &findings.refinement {
+            Some(refinement) if refinement.agrees => findings.phi.clone(),
+            _ => name.reported_phi(&cross_fitted, trained.mechanism.phi()).clone(),
+        };
         if let (Some(targets), true, true) = (&targets, adjusts, trained.held_out.is_empty()) {
             let phi = Propensity::new(&phi, row_phi);
             trained.temperature = Guess::temperature(&trained.network, self.examples, self.labels, targets, &phi);
@@ -545,7 +593,8 @@ impl Run<'_> {
                 "labelling depends on {columns} besides the class, but the method chosen for training corrects for the class alone"
             ));
         }
-        (self.plan.train.refresh.is_some() && method == MethodName::LabelShift).then(|| {
+        let refreshes = matches!(method, MethodName::LabelShift | MethodName::Adjusted);
+        (self.plan.train.refresh.is_some() && refreshes).then(|| {
             format!("phi was not refreshed during training, because it depends on {columns} besides the class")
         })
     }

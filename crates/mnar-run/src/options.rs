@@ -195,7 +195,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub augment: Option<AugmentName>,
 
-    /// Estimate phi again from the model after every N epochs, with --method label-shift
+    /// Estimate phi again from the model after every N epochs, with --method label-shift or adjusted
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<usize>,

@@ -86,7 +86,7 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     let report = fit(&request(&images, &labels, whole.clone()), &()).unwrap();
     let settings = fs::read_to_string(whole.join("settings.toml")).unwrap();
     assert!(settings.contains("consistency = \"guided\"") && settings.contains("validation = 0.0"), "{settings}");
-    // Three rows for each of two classes; the phi that is printed is the one that the network learnt with.
+    // Three rows for each of two classes; the phi that is printed is the one that the model carries.
     assert_eq!(report.findings.prior_weight, 6.0);
     assert!(report.findings.verdict.is_some());
     assert_eq!(report.findings.calibration.as_ref().unwrap().bias_precision, 1.0);
@@ -94,6 +94,11 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
         serde_json::from_str(&fs::read_to_string(whole.join("model/model.json")).unwrap()).unwrap();
     let phi: Vec<f64> = serde_json::from_value(model["phi"].clone()).unwrap();
     assert_eq!(phi, report.findings.phi.as_slice());
+    // The network has learnt from all labels, and refines the phi that it learnt with.
+    let refinement = report.findings.refinement.as_ref().unwrap();
+    assert!(refinement.agrees && refinement.trained != refinement.cross_fitted, "{refinement:?}");
+    assert_eq!(report.findings.phi, refinement.trained);
+    assert_eq!(report.evaluation.as_ref().unwrap().classifier, "linear");
     assert!(phi[0] > 1.3 * phi[1], "{phi:?}");
     let training = report.training.as_ref().unwrap();
     assert_eq!(training.debiased.chosen_epoch, 12);
@@ -103,6 +108,7 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     let accuracy = metrics.iter().find(|metric| metric.name == mnar::evaluate::MetricName::Accuracy).unwrap();
     assert!(accuracy.ci95.is_some());
     let page = fs::read_to_string(whole.join("report.html")).unwrap();
+    assert!(page.contains("follow from the trained model, which agrees"));
     assert!(page.contains("none was held out to judge it by") && !page.contains("held-out rows is its own"));
 
     let bits = |run: &Path, file: &str| fs::read(run.join(file)).unwrap();

@@ -85,7 +85,7 @@ pub use examples::{Draw, Encoding, Examples, InputShape, View};
 pub use mnar::progress::EpochRecord;
 pub use predict::{logits, score};
 pub use propensity::Propensity;
-pub use refresh::refreshed_phi;
+pub use refresh::likely_phi;
 pub use saved::{LabellingByColumns, ModelDescription, check_version, load_description, load_model, save_model};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
 pub use trainer::{CheckpointPlan, Ended, Job, Trained, train};

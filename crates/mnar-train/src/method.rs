@@ -308,7 +308,7 @@ impl Method {
         match self {
             // The other half of Algorithm 1: phi given theta, solved exactly in place of a gradient step.
             Self::Likelihood => true,
-            Self::Given(_) => every.is_some_and(|every| epoch.is_multiple_of(every)),
+            Self::Given(_) | Self::Adjusted(_) => every.is_some_and(|every| epoch.is_multiple_of(every)),
             _ => false,
         }
     }

@@ -13,7 +13,7 @@ use crate::optimiser::OptimiserState;
 use crate::parameters;
 use crate::predict::logits;
 use crate::propensity::Propensity;
-use crate::refresh::refreshed_phi;
+use crate::refresh::likely_phi;
 use crate::settings::{ThresholdRule, TrainSettings};
 use crate::validation::{Criterion, ScoredRows, Validation, calibrating_temperature, held_out, weighted_scores};
 use burn::tensor::activation::softmax;
@@ -435,8 +435,8 @@ impl<'a, M: NetworkModule> Run<'a, M> {
         let settings = self.job.settings;
         let refreshes = self.job.row_phi.is_none() && self.job.method.refreshes(epoch, settings.refresh);
         if refreshes && self.job.labels.n_unlabelled() > 0 {
-            let phi = refreshed_phi(&self.averaged(), self.job.examples, self.job.labels)?;
-            self.state.mechanism.refresh(phi);
+            let estimate = likely_phi(&self.averaged(), self.job.examples, self.job.labels)?;
+            self.state.mechanism.refresh(estimate.phi);
         }
         let scored = self.validation_scores(&self.averaged());
         // Weighted by 1/phi where they are held-out labelled rows, so that they are means over the population.

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::analysis::{
-    EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
+    EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings, VerdictKind,
 };
 use mnar::calibrate::Calibration;
 use mnar::classify::{Classifier, Fitted, SoftmaxRegression, Training};
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::estimate::{Estimator, LabelShift, SharePrior};
 use mnar::progress::{Progress, Stage};
-use mnar::{Class, Error, Labels, Sample};
+use mnar::{Class, ClassShares, Error, Labels, Phi, Sample};
 use ndarray::{Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -121,6 +121,49 @@ fn the_prior_by_default_leaves_the_intervals_alone() {
             assert_eq!(*found, (without.0.min(*phi), without.1.max(*phi)), "{interval:?}");
         }
     }
+}
+
+/// A trained model's estimate is taken over if the cross-fitted one agrees with it, and only then.
+#[test]
+fn phi_is_refined_where_nothing_contradicts_it() {
+    let (x, labels) = clouds(3);
+    let settings = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+    let before = analysed(&x, &labels, &settings);
+    assert_eq!(before.verdict.as_ref().unwrap().kind, VerdictKind::ByClass);
+    let of_shares = |sick: f64| {
+        let posteriors = before.calibrated.as_deref().unwrap();
+        let mut estimate = LabelShift::default().estimate(&Sample::new(posteriors, &labels).unwrap()).unwrap();
+        let shares = [sick, 1.0 - sick];
+        let phi = (0..2).map(|k| labels.counts()[k] as f64 / labels.len() as f64 / shares[k]).collect();
+        estimate.phi = Phi::new(phi).unwrap();
+        estimate.prevalence = ClassShares::new(shares.to_vec()).unwrap();
+        estimate
+    };
+    let se = before.prevalence_se.as_ref().unwrap()[0];
+    for (errors, agrees) in [(1.5, true), (3.0, false)] {
+        let estimate = of_shares(before.prevalence[0] + errors * se);
+        let mut after = before.clone();
+        after.refine(&estimate);
+        let refinement = after.refinement.as_ref().unwrap();
+        assert_eq!((&refinement.cross_fitted, &refinement.trained), (&before.phi, &estimate.phi));
+        assert_eq!(refinement.agrees, agrees);
+        assert_eq!(&after.phi, if agrees { &estimate.phi } else { &before.phi });
+        assert_eq!(&after.prevalence, if agrees { &estimate.prevalence } else { &before.prevalence });
+        // The words name the phi that stands beside them.
+        let ratio = format!("about {:.1} times", after.phi[0] / after.phi[1]);
+        assert!(after.verdict.as_ref().unwrap().headline.contains(&ratio), "{ratio}: {:?}", after.verdict);
+        let held = |intervals: &Option<Vec<(f64, f64)>>, values: &[f64]| {
+            intervals.iter().flatten().zip(values).all(|((low, high), value)| low <= value && value <= high)
+        };
+        assert!(
+            held(&after.phi_ci95, after.phi.as_slice()) && held(&after.prevalence_ci95, after.prevalence.as_slice())
+        );
+        assert_eq!(after.phi_se, before.phi_se);
+    }
+    let mut unclear = before.clone();
+    unclear.verdict.as_mut().unwrap().kind = VerdictKind::Unclear;
+    unclear.refine(&of_shares(before.prevalence[0]));
+    assert!(unclear.refinement.is_none());
 }
 
 /// What a report shows is there when it is asked for, and findings survive JSON.

@@ -41,6 +41,9 @@ pub enum Candidate {
     Meg,
     /// The moment estimator.
     Me,
+    /// The EM of SimPro: the likelihood of a label given that the row is labelled, with a phi that is constant at first and then
+    /// follows from the network as it stands.
+    SimPro,
     /// phi by label shift from cross-fitted networks, then Algorithm 2 with that phi.
     Ours,
     /// The same phi, without further training: the cross-fitted networks as a calibrated ensemble, corrected by phi.
@@ -59,7 +62,7 @@ pub enum Candidate {
 
 impl Candidate {
     /// All methods.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CompleteCase,
         Self::Pl,
         Self::DePl,
@@ -68,6 +71,7 @@ impl Candidate {
         Self::Mle,
         Self::Meg,
         Self::Me,
+        Self::SimPro,
         Self::Ours,
         Self::OursEnsemble,
         Self::OursAdjusted,
@@ -88,6 +92,7 @@ impl Candidate {
             Self::Mle => "mle",
             Self::Meg => "meg",
             Self::Me => "me",
+            Self::SimPro => "sim-pro",
             Self::Ours => "ours",
             Self::OursEnsemble => "ours-ensemble",
             Self::OursAdjusted => "ours-adjusted",
@@ -120,6 +125,7 @@ impl Candidate {
             Self::Mle => "MLE",
             Self::Meg => "MEg",
             Self::Me => "ME",
+            Self::SimPro => "SimPro's EM",
             Self::Ours => "ours, weights",
             Self::OursEnsemble => "ours, ensemble",
             Self::OursAdjusted => "ours, adjusted",
@@ -186,6 +192,7 @@ impl Setting<'_> {
             }
             Candidate::Meg => self.run(Method::MomentsGradient, self.settings),
             Candidate::Me => self.run(Method::Moments, self.settings),
+            Candidate::SimPro => self.run(Method::Adjusted(constant()?), &self.refreshing()),
             Candidate::Ours | Candidate::OursEnsemble | Candidate::OursAdjusted | Candidate::OursImputed => {
                 self.learn_ours(candidate)
             }
@@ -196,6 +203,12 @@ impl Setting<'_> {
             }
             Candidate::Oracle => self.run(Method::Given(self.masked.phi.clone()), self.settings),
         }
+    }
+
+    /// The settings of the methods, with a phi that is estimated again after about [`REFRESH_STEPS`] steps.
+    fn refreshing(&self) -> TrainSettings {
+        let per_epoch = (self.masked.labels.n_labelled() / self.settings.batch_labelled).max(1);
+        TrainSettings { refresh: Some((REFRESH_STEPS / per_epoch).max(1)), ..self.settings.clone() }
     }
 
     /// The methods that start from the cross-fitted phi.
@@ -345,6 +358,9 @@ fn stage(method: &Method) -> Stage {
         _ => Stage::Debiased,
     }
 }
+
+/// Steps between two estimates of phi by the network in training; each estimate scores all rows.
+const REFRESH_STEPS: usize = 50;
 
 /// Upper bound on phi when missing labels are imputed: a phi of 1 is only an estimate, but taken literally it would
 /// mean that no unlabelled row is of that class.

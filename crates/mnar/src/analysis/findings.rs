@@ -6,7 +6,7 @@ use super::recipe::{EstimateSettings, Given, Ran, Recipe};
 use super::search::Searched;
 use super::tilt::Tilt;
 use super::verdict::{Circumstances, Verdict as LabellingVerdict};
-use super::{AuditFindings, ByGroup, Evidence, GroupFindings, ScoredBy, TriedClassifier, renormalised};
+use super::{AuditFindings, ByGroup, Evidence, GroupFindings, Refinement, ScoredBy, TriedClassifier, renormalised};
 use crate::calibrate::{Bcts, Calibrated, ColumnCalibration};
 use crate::diagnose::{
     Identifiability, Needed, ReliabilityBin, SensitivityPoint, Verdict, confusion, effective_sample_size, few_labels,
@@ -194,6 +194,9 @@ pub struct Findings {
     /// The mechanism by class and columns, where it depends on columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanism: Option<Mechanism>,
+    /// What a model that was trained afterwards says about phi, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refinement: Option<Refinement>,
     /// What the data say by themselves where only one class is ever labelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positive: Option<PositiveBound>,
@@ -250,6 +253,7 @@ impl Findings {
             effects: Vec::new(),
             mechanism: None,
             row_phi: None,
+            refinement: None,
             positive: None,
         }
     }
@@ -528,6 +532,7 @@ impl EstimateSettings {
             effects: Vec::new(),
             mechanism: None,
             row_phi: None,
+            refinement: None,
             positive: None,
             phi: estimate.phi,
             prevalence: estimate.prevalence,

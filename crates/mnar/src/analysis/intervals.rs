@@ -300,12 +300,12 @@ impl Intervals {
 
 impl Intervals {
     /// Widens the intervals to include those of the orthogonal equations, which need not believe the classifier's
-    /// probabilities: where classes can hardly be told apart, or where the two disagree. Returns whether there was such a sign
-    /// of trouble.
+    /// probabilities: those of a bootstrap always, others where classes can hardly be told apart, or where the two disagree. Returns
+    /// whether there was such a sign of trouble.
     ///
-    /// A bootstrap that refits nothing does not count what the classifier has not learnt, so that its intervals always include
-    /// those of the equations: with predictions of trees on the Pima table, intervals of the likelihood alone held the class shares
-    /// in 88% of draws.
+    /// Replicates repeat what a classifier does not see, and do not show it. With trees that learnt from 450 labels of the Satellite
+    /// table and were refitted, intervals of the likelihood alone held the share of a soil that looks like others in 74% of draws;
+    /// with predictions of trees on the Pima table, they held the class shares in 88%.
     pub(super) fn widen(
         &mut self,
         sample: &Sample<'_>,
@@ -329,9 +329,8 @@ impl Intervals {
             })
             .collect();
         let disagree = holm(&p).iter().any(|p| *p <= super::LEVEL);
-        // A bootstrap that refits nothing.
-        let unlearnt = self.about.kind == IntervalKind::Bootstrap;
-        if !poor && !disagree && !unlearnt {
+        let bootstrap = matches!(self.about.kind, IntervalKind::Bootstrap | IntervalKind::BootstrapWithRefit);
+        if !poor && !disagree && !bootstrap {
             return Ok(false);
         }
         let back = |x: f64| 1.0 / (1.0 + (-x).exp());
