@@ -111,8 +111,7 @@ fn mechanisms_tables(page: &mut String, settings: &[mechanisms::Setting]) {
         "\nReal tables whose labels are hidden by a mechanism that we chose, analysed with default settings. *Right*: the verdict is \
          of the right\nkind. *Silent*: the interval of the most common class misses the truth and the verdict is not `unclear`. \
          Errors are root mean\nsquared errors of the class shares: as printed, with the mechanism told which column decides, with the \
-         class alone, and of the labels.\nSince then, intervals of a bootstrap always include those of the equations that need not believe the \
-         classifier; that can only lower *silent*.\n",
+         class alone, and of the labels.\n",
     );
     let mut tables: Vec<&str> = settings.iter().map(|setting| setting.table.as_str()).collect();
     tables.dedup();

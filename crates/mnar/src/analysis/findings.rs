@@ -333,7 +333,13 @@ impl EstimateSettings {
         let columns: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
         let start = by_columns.cloned().unwrap_or_else(|| Mechanism::of_classes(&estimate.phi));
         if let Some(identified) = identified.as_ref().filter(|_| labelling.is_some())
-            && intervals.widen(&sample.given(&columns)?, &estimate, &start, identified.verdict == Verdict::Poor)?
+            && intervals.widen(
+                &sample.given(&columns)?,
+                &estimate,
+                &start,
+                evidence.features.map(|features| features.classifier),
+                identified.verdict == Verdict::Poor,
+            )?
         {
             warnings.push(
                 "the intervals are widened: they also cover what follows if the classifier's probabilities are off"

@@ -60,6 +60,12 @@ pub trait Classifier<X: ?Sized>: Sync {
         2.0
     }
 
+    /// Whether a bootstrap that refits it shows how far its probabilities may be off. Of trees it does not: what they leave out
+    /// for want of labels, they leave out in every replicate.
+    fn refits_suffice(&self) -> bool {
+        true
+    }
+
     /// Whether several fits may run side by side. A classifier that uses all cores by itself says no.
     fn parallel(&self) -> bool {
         true

@@ -367,6 +367,10 @@ impl Classifier<Array2<f64>> for RandomisedTrees {
         Ok(Box::new(self.train(x, training, seed, progress)?))
     }
 
+    fn refits_suffice(&self) -> bool {
+        false
+    }
+
     /// Every level of a tree looks at some columns of all rows.
     fn seconds(&self, rows: usize, columns: usize, classes: usize) -> f64 {
         let levels = 2.0 * (rows.max(2) as f64).log2();
