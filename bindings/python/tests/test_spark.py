@@ -169,10 +169,30 @@ def test_bad_partitions_are_named(spark, frame, rows):
         fit(frame.withColumn("p_a", F.col("p_a").cast("string")))
     with pytest.raises(mnar.InputError, match="none of the 6000 rows has a label"):
         fit(frame.withColumn("y", F.lit(None).cast("string")))
+    with pytest.raises(mnar.InputError, match="class 'c' has no label|class `c` has no label|'c'"):
+        fit(frame.withColumn("y", F.when(F.col("y") != "c", F.col("y"))))
+    with pytest.raises(mnar.InputError, match="`y` is of type"):
+        fit(frame.withColumn("y", F.current_date()))
     with pytest.raises(mnar.InputError, match="there is no column `site2`"):
         fit(frame, given="site2")
     with pytest.raises(mnar.InputError, match="DataFrame of Spark"):
         fit(rows)
+
+
+def test_a_class_in_one_partition_alone(frame, files):
+    """The partitions without a label of it, and one without any label, add nothing to it: as on one machine."""
+    from pyspark.sql import functions as F
+
+    from mnar.spark import LabelMechanism
+
+    partition = F.spark_partition_id()
+    lone = frame.withColumn("y", F.when((F.col("y") != "c") | (partition == 3), F.col("y")))
+    proba, y = arrays(pa.Table.from_pandas(lone.toPandas()))
+    assert 0 < (y == "c").sum() < (arrays(files[1])[1] == "c").sum()
+    one = mnar.LabelMechanism(interval="information").fit(proba, y)
+    several = LabelMechanism().fit(lone, "p_", "y")
+    assert np.abs(several.phi_ - one.phi_).max() < 1e-10
+    assert np.abs(several.phi_se_ - one.phi_se_).max() < 1e-9
 
 
 def test_a_killed_executor_changes_no_bit(spark, frame):
@@ -204,6 +224,7 @@ def _ancestors(pid):
         except OSError:
             break
     return found
+
 
 def test_the_how_to_page(spark, tmp_path, monkeypatch):
     """The code of the page runs from top to bottom, on a table as it describes it."""
