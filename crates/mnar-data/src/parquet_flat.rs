@@ -242,15 +242,13 @@ impl<T: Number> FlatPages<T> {
                 range.start = end;
             }
             Values::Positions(runs) => {
-                // In parts that stay in the cache.
-                const PART: usize = 1024;
-                for first in (0..there).step_by(PART) {
-                    let positions = runs.read(bytes, PART.min(there - first), &mut self.positions)?;
-                    let highest = positions.iter().copied().max().unwrap_or(0) as usize;
-                    let dictionary = self.dictionary.get(..=highest);
-                    let dictionary = dictionary.ok_or_else(|| damaged("a position beyond the dictionary"))?;
-                    out.values.extend(positions.iter().map(|position| dictionary[*position as usize]));
+                let positions = runs.read(bytes, there, &mut self.positions)?;
+                let dictionary = &self.dictionary;
+                let highest = positions.iter().copied().max().unwrap_or(0) as usize;
+                if there > 0 && highest >= dictionary.len() {
+                    return Err(damaged("a position beyond the dictionary"));
                 }
+                out.values.extend(positions.iter().map(|position| dictionary[*position as usize]));
             }
         }
         out.place(start, present);

@@ -203,18 +203,14 @@ impl Gather {
     }
 }
 
-/// 2^64 over the golden ratio: neighbouring places differ in many bits.
-const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-
 impl Sums for Gather {
     fn add(&mut self, block: &Block<'_>) {
         self.weighted |= block.weights.is_some();
         let hashed = &block.columns[..block.columns.len().min(2)];
         for i in 0..block.len() {
-            // The place tells rows with equal numbers apart, the numbers those of parts that each begin to count at 0. All go into
-            // one number before it is mixed: a mixture each took 2% of an estimate.
-            let place = ((self.seen + i) as u64).wrapping_mul(ODD);
-            let key = mixed(hashed.iter().fold(place, |hash, column| hash.rotate_left(29) ^ column[i].to_bits()));
+            // The place tells rows with equal numbers apart, the numbers those of parts that each begin to count at 0.
+            let key =
+                hashed.iter().fold(mixed((self.seen + i) as u64), |hash, column| mixed(hash ^ column[i].to_bits()));
             let part = if block.labels[i].is_some() { &mut self.labelled } else { &mut self.unlabelled };
             if key <= part.threshold {
                 part.push(key, block, i);
