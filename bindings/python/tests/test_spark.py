@@ -175,7 +175,7 @@ def test_bad_partitions_are_named(spark, frame, rows):
         fit(frame.withColumn("p_a", F.col("p_a").cast("string")))
     with pytest.raises(mnar.InputError, match="none of the 6000 rows has a label"):
         fit(frame.withColumn("y", F.lit(None).cast("string")))
-    with pytest.raises(mnar.InputError, match="class 'c' has no label|class `c` has no label|'c'"):
+    with pytest.raises(mnar.InputError, match="class `c` has no label"):
         fit(frame.withColumn("y", F.when(F.col("y") != "c", F.col("y"))))
     with pytest.raises(mnar.InputError, match="`y` is of type"):
         fit(frame.withColumn("y", F.current_date()))
