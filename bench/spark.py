@@ -4,8 +4,9 @@
     python bench/spark.py [--rows 5000000] [--mnar path/to/mnar] [--out results/spark.json]
 
 Writes 16 Parquet files of 10 classes and estimates the mechanism with `local-cluster[2,1,1024]`: against `mnar estimate` on one
-machine, with the partitions in another order, and with executors that are killed. Times are those of this session, wall-clock and
-CPU seconds of all processes below this one.
+machine, with the partitions in another order, and with executors that are killed. Beside it run a plain sum of the same columns, and a
+`mapInArrow` that only counts its rows, which is what it costs to hand them to Python. Times are those of this session, wall-clock and
+CPU seconds of all processes below this one; sums and counts are run before and after the estimate.
 """
 
 import argparse
@@ -76,6 +77,15 @@ def executors():
     return found
 
 
+def rounded(times):
+    return [{"seconds": round(wall, 2), "cpu_seconds": round(cpu, 2)} for wall, cpu in times]
+
+
+def medians(times):
+    wall, cpu = np.median(np.array(times), axis=0)
+    return {"seconds": round(float(wall), 2), "cpu_seconds": round(float(cpu), 2)}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -135,38 +145,64 @@ def run(folder, arguments, result):
         return parts
 
     def sums():
-        wall, cpu = time.time(), children()[1]
         df.agg(*[F.sum(f"p_{k}") for k in range(K)], F.count("y")).collect()
+
+    def hand_over():
+        def count(batches):
+            import pyarrow as pa
+
+            yield pa.RecordBatch.from_pydict({"rows": [sum(batch.num_rows for batch in batches)]})
+
+        assert sum(row["rows"] for row in df.mapInArrow(count, "rows long").collect()) == arguments.rows // PARTS * PARTS
+
+    def seconds(work):
+        wall, cpu = time.time(), children()[1]
+        work()
         return time.time() - wall, children()[1] - cpu
 
-    sums()
-    before = [sums() for _ in range(3)]
+    # The Java compiler of the executors is still at work in the first ones.
+    for work in (sums, hand_over, sums):
+        work()
+    plain_sums, hand_overs = [], []
+
+    def references():
+        for _ in range(2):
+            plain_sums.append(seconds(sums))
+            hand_overs.append(seconds(hand_over))
+
+    references()
     _walks.Rows.walk = timed
-    start, cpu = time.time(), children()[1]
-    several = LabelMechanism().fit(df, "p_", "y")
-    result["fit"] = {"seconds": round(time.time() - start, 1), "cpu_seconds": round(children()[1] - cpu, 1), "passes": several.passes_}
-    result["largest_difference_of_phi"] = float(np.abs(several.phi_ - one["phi"]).max())
-    result["largest_difference_of_se"] = float(np.abs(several.phi_se_ - one["phi_se"]).max())
-    after = [sums() for _ in range(3)]
-    result["plain_sum"] = [{"seconds": round(w, 2), "cpu_seconds": round(c, 2)} for w, c in before + after]
-    result["walks"] = [
-        {"rows": needs, "sums": kind, "seconds": round(w, 2), "cpu_seconds": round(c, 2), "bytes_sent": size}
-        for needs, kind, w, c, size in walks
-    ]
-    middle = lambda values: float(np.median(values))
-    whole = [walk for walk in walks if walk[0] != "labelled"]
-    result["median_walk"] = {"seconds": middle([w[2] for w in whole]), "cpu_seconds": middle([w[3] for w in whole])}
-    result["median_walk_of_labelled_rows"] = {
-        "seconds": middle([w[2] for w in walks if w[0] == "labelled"]), "cpu_seconds": middle([w[3] for w in walks if w[0] == "labelled"])
-    }
-    result["median_plain_sum"] = {"seconds": middle([w for w, _ in before + after]), "cpu_seconds": middle([c for _, c in before + after])}
+    fits = {}
+    for name, cache in (("fit", False), ("cached_fit", True)):
+        begun = len(walks)
+        start, cpu = time.time(), children()[1]
+        fit = fits[cache] = LabelMechanism().fit(df, "p_", "y", cache=cache)
+        result[name] = {
+            "seconds": round(time.time() - start, 1),
+            "cpu_seconds": round(children()[1] - cpu, 1),
+            "passes": fit.passes_,
+            "largest_difference_of_phi": float(np.abs(fit.phi_ - one["phi"]).max()),
+            "largest_difference_of_se": float(np.abs(fit.phi_se_ - one["phi_se"]).max()),
+            "median_walk": medians([walk[2:4] for walk in walks[begun:] if walk[0] != "labelled"]),
+            "median_walk_of_labelled_rows": medians([walk[2:4] for walk in walks[begun:] if walk[0] == "labelled"]),
+            "walks": [
+                {"rows": needs, "sums": kind, "seconds": round(w, 2), "cpu_seconds": round(c, 2), "bytes_sent": size}
+                for needs, kind, w, c, size in walks[begun:]
+            ],
+        }
+        print(name, result[name], flush=True)
+    references()
+    result["plain_sum"] = rounded(plain_sums)
+    result["handed_over"] = rounded(hand_overs)
+    result["load_average"] = round(os.getloadavg()[0], 1)
+    result["median_plain_sum"], result["median_handed_over"] = medians(plain_sums), medians(hand_overs)
     Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
 
     start = time.time()
     test = mcar_test(df, "p_", "y")
     result["test"] = {"seconds": round(time.time() - start, 1), "statistic": test.statistic, "df": test.df}
-    other = LabelMechanism().fit(frame(reversed(range(PARTS))), "p_", "y")
-    result["same_bits_in_reverse_order"] = other.phi_.tobytes() == several.phi_.tobytes()
+    turned = {cache: LabelMechanism().fit(frame(reversed(range(PARTS))), "p_", "y", cache=cache) for cache in fits}
+    result["same_bits_in_reverse_order"] = all(turned[cache].phi_.tobytes() == fits[cache].phi_.tobytes() for cache in fits)
     Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
 
     killed, done = [], threading.Event()
@@ -180,13 +216,15 @@ def run(folder, arguments, result):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    fits = []
+    same = []
     while len(killed) < arguments.kills:
-        fits.append(LabelMechanism().fit(df, "p_", "y"))
+        for cache, fit in fits.items():
+            same.append(LabelMechanism().fit(df, "p_", "y", cache=cache).phi_.tobytes() == fit.phi_.tobytes())
     done.set()
     killer.join()
     result["executors_killed"] = len(killed)
-    result["same_bits_after_kills"] = all(fit.phi_.tobytes() == several.phi_.tobytes() for fit in fits)
+    result["fits_while_killing"] = len(same)
+    result["same_bits_after_kills"] = all(same)
     Path(arguments.out).write_text(json.dumps(result, indent=2) + "\n")
     spark.stop()
 

@@ -60,12 +60,14 @@ def frame(spark, files):
     return reduce(lambda a, b: a.unionByName(b), [spark.read.parquet(str(folder / f"{k}.parquet")) for k in range(6)])
 
 
-def test_the_estimate_is_that_of_one_machine(frame, files):
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_estimate_is_that_of_one_machine(spark, frame, files, cache):
     from mnar.spark import LabelMechanism
 
     proba, y = arrays(files[1])
     one = mnar.LabelMechanism(interval="information").fit(proba, y)
-    several = LabelMechanism().fit(frame, "p_", "y")
+    several = LabelMechanism().fit(frame, "p_", "y", cache=cache)
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
     assert frame.rdd.getNumPartitions() >= 6
     assert np.abs(several.phi_ - one.phi_).max() < 1e-10
     assert np.abs(several.phi_se_ - one.phi_se_).max() < 1e-10
@@ -85,7 +87,9 @@ def test_the_same_bits_in_another_order_of_the_partitions(spark, files):
         parts = [spark.read.parquet(str(folder / f"{k}.parquet")) for k in order]
         frame = reduce(lambda a, b: a.unionByName(b), parts)
         fitted = LabelMechanism().fit(frame, "p_", "y", given=["site", "age"])
-        found.append((fitted.phi_.tobytes(), fitted.phi_se_.tobytes(), mcar_test(frame, "p_", "y").statistic))
+        cached = LabelMechanism().fit(frame, "p_", "y", cache=True)
+        bits = [estimate.tobytes() for estimate in (fitted.phi_, fitted.phi_se_, cached.phi_, cached.phi_se_)]
+        found.append((*bits, mcar_test(frame, "p_", "y", cache=True).statistic))
     assert found[0] == found[1]
 
 
@@ -139,7 +143,7 @@ def test_the_evaluation_is_that_of_one_machine(frame, files):
     proba, y = arrays(files[1])
     site = {"site": files[1]["site"].to_numpy(zero_copy_only=False)}
     one = mnar.evaluate(proba, y, by=site, replicates=0)
-    several = evaluate(frame, "p_", "y", by="site")
+    several = evaluate(frame, "p_", "y", by="site", cache=True)
     for metric in several.metrics:
         other = one.get(metric["name"], metric["class"], group=metric["group"], population=metric["population"])
         assert metric["corrected"] == pytest.approx(other["corrected"], abs=1e-9)
@@ -159,8 +163,10 @@ def test_bad_partitions_are_named(spark, frame, rows):
     assert np.isfinite(fit(few).phi_).all()
     last = frame.withColumn("number", F.spark_partition_id())
     wrong = last.withColumn("p_a", F.when((F.col("number") == 3) & (F.col("age") == 50), F.lit(1.5)).otherwise(F.col("p_a")))
-    with pytest.raises(mnar.InputError, match=r"partition 3: row \d+"):
-        fit(wrong)
+    for cache in (False, True):
+        with pytest.raises(mnar.InputError, match=r"partition 3: row \d+"):
+            fit(wrong, cache=cache)
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
     with pytest.raises(mnar.InputError, match="partition 2: row .*NaN"):
         fit(last.withColumn("p_b", F.when(F.col("number") != 2, F.col("p_b"))))
     with pytest.raises(mnar.InputError, match="label 'd' is not among the classes"):
@@ -169,10 +175,30 @@ def test_bad_partitions_are_named(spark, frame, rows):
         fit(frame.withColumn("p_a", F.col("p_a").cast("string")))
     with pytest.raises(mnar.InputError, match="none of the 6000 rows has a label"):
         fit(frame.withColumn("y", F.lit(None).cast("string")))
+    with pytest.raises(mnar.InputError, match="class `c` has no label"):
+        fit(frame.withColumn("y", F.when(F.col("y") != "c", F.col("y"))))
+    with pytest.raises(mnar.InputError, match="`y` is of type"):
+        fit(frame.withColumn("y", F.current_date()))
     with pytest.raises(mnar.InputError, match="there is no column `site2`"):
         fit(frame, given="site2")
     with pytest.raises(mnar.InputError, match="DataFrame of Spark"):
         fit(rows)
+
+
+def test_a_class_in_one_partition_alone(frame, files):
+    """The partitions without a label of it, and one without any label, add nothing to it: as on one machine."""
+    from pyspark.sql import functions as F
+
+    from mnar.spark import LabelMechanism
+
+    partition = F.spark_partition_id()
+    lone = frame.withColumn("y", F.when((F.col("y") != "c") | (partition == 3), F.col("y")))
+    proba, y = arrays(pa.Table.from_pandas(lone.toPandas()))
+    assert 0 < (y == "c").sum() < (arrays(files[1])[1] == "c").sum()
+    one = mnar.LabelMechanism(interval="information").fit(proba, y)
+    several = LabelMechanism().fit(lone, "p_", "y")
+    assert np.abs(several.phi_ - one.phi_).max() < 1e-10
+    assert np.abs(several.phi_se_ - one.phi_se_).max() < 1e-9
 
 
 def test_a_killed_executor_changes_no_bit(spark, frame):
@@ -204,6 +230,7 @@ def _ancestors(pid):
         except OSError:
             break
     return found
+
 
 def test_the_how_to_page(spark, tmp_path, monkeypatch):
     """The code of the page runs from top to bottom, on a table as it describes it."""

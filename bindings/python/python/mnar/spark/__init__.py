@@ -15,6 +15,7 @@ installed on the executors, in the same version::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 try:
@@ -55,6 +56,7 @@ class LabelMechanism(WalkedMechanism):
         given: Sequence[str] | str | None = None,
         products: Sequence[str] | str | None = None,
         by: str | None = None,
+        cache: bool = False,
     ) -> LabelMechanism:
         """Estimate the mechanism.
 
@@ -77,19 +79,23 @@ class LabelMechanism(WalkedMechanism):
             Products of two of these columns, such as ``["hospital*age"]``.
         by : str, optional
             Class shares and phi are estimated for each group of this column too: ``found_["groups"]``, without intervals.
+        cache : bool, optional
+            Spark keeps the needed columns until the end, 8 bytes per number, in the form in which Python gets them, so that rows are
+            converted once instead of in every pass. Needs `DataFrame.persist`, which serverless Spark may not have.
         """
-        rows = Rows(
-            SparkRows(df),
-            proba,
-            y,
-            classes=classes,
-            given=given,
-            products=products,
-            by=by,
-            posterior=str(self.posterior),
-            logits=bool(self.logits),
-        )
-        self._walked(rows, given_of(given, products), by)
+        with closing(SparkRows(df, cache)) as source:
+            rows = Rows(
+                source,
+                proba,
+                y,
+                classes=classes,
+                given=given,
+                products=products,
+                by=by,
+                posterior=str(self.posterior),
+                logits=bool(self.logits),
+            )
+            self._walked(rows, given_of(given, products), by)
         return self
 
     def weights(self, df: Any, column: str = "weight") -> Any:
@@ -134,15 +140,17 @@ def mcar_test(
     level: float = 0.05,
     power: float | None = None,
     seed: int = 0,
+    cache: bool = False,
 ) -> McarTestResult:
     """Test whether labels are missing completely at random (MCAR), against a mechanism that depends on the class.
 
     The statistic is that of `mnar.mcar_test`, computed in three passes, and the p-value is that of the chi-square limit of its
     permutations, which `mnar.mcar_test` takes too for more than 200,000 rows. Columns are named as in `LabelMechanism.fit`; with
-    `fold`, rows are compared within folds.
+    `fold`, rows are compared within folds. `cache` is that of `LabelMechanism.fit`.
     """
-    rows = Rows(SparkRows(df), proba, y, fold=fold, classes=classes, posterior=posterior, logits=logits)
-    return _mcar_test(rows, method=method, level=level, power=power, seed=seed)
+    with closing(SparkRows(df, cache)) as source:
+        rows = Rows(source, proba, y, fold=fold, classes=classes, posterior=posterior, logits=logits)
+        return _mcar_test(rows, method=method, level=level, power=power, seed=seed)
 
 
 def evaluate(
@@ -160,22 +168,25 @@ def evaluate(
     replicates: int | None = None,
     name: str = "model",
     seed: int = 0,
+    cache: bool = False,
 ) -> Evaluation:
     """Accuracy, recall, precision, log-loss and more of a model in the whole population, from informative labels.
 
     The numbers are those of `mnar.evaluate`, for the metrics that are functions of sums; AUC, average precision, the calibration
     slope and curves need the rows in order and are left out, and there is one model at a time. Intervals come from a jackknife
     over 50 random buckets of rows, in the same pass (``replicates=0`` leaves them out): they include the error of the mechanism,
-    and take the classifier and its calibration as given. Needs labelled posteriors, or `phi`.
+    and take the classifier and its calibration as given. Needs labelled posteriors, or `phi`. `cache` is that of
+    `LabelMechanism.fit`.
     """
-    rows = Rows(SparkRows(df), proba, y, classes=classes, given=given, products=products, by=by, posterior=posterior)
-    return _evaluate(
-        rows,
-        given=given_of(given, products),
-        by=by,
-        phi=phi,
-        augmented=augmented,
-        replicates=replicates,
-        name=name,
-        seed=seed,
-    )
+    with closing(SparkRows(df, cache)) as source:
+        rows = Rows(source, proba, y, classes=classes, given=given, products=products, by=by, posterior=posterior)
+        return _evaluate(
+            rows,
+            given=given_of(given, products),
+            by=by,
+            phi=phi,
+            augmented=augmented,
+            replicates=replicates,
+            name=name,
+            seed=seed,
+        )

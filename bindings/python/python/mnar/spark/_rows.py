@@ -38,13 +38,36 @@ def part(work: Callable[[Iterable[pa.RecordBatch]], tuple[bytes, str]], batches:
     return pa.RecordBatch.from_arrays(arrays, names=["partition", "sums", "words", "error", "kind"])
 
 
-class SparkRows(Source):
-    """The rows of a DataFrame."""
+def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Every batch as the bytes of an Arrow stream, in one row."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], type=pa.binary())], names=["rows"])
 
-    def __init__(self, frame: Any) -> None:
+
+def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for rows in batch.column("rows"):
+            yield from pa.ipc.open_stream(rows.as_buffer())
+
+
+class SparkRows(Source):
+    """The rows of a DataFrame. With `cache`, Spark keeps the needed columns in the form in which Python gets them."""
+
+    def __init__(self, frame: Any, cache: bool = False) -> None:
         if not hasattr(frame, "mapInArrow"):
             raise InputError(f"a DataFrame of Spark is needed, not {type(frame).__name__}; use `mnar` itself for arrays in memory")
         self.frame = frame
+        self.cache = bool(cache)
+        self.packed: Any = None
+
+    def close(self) -> None:
+        """Gives the memory of the executors back."""
+        if self.packed is not None:
+            self.packed.unpersist()
+            self.packed = None
 
     def names(self) -> list[str]:
         return list(self.frame.columns)
@@ -56,14 +79,17 @@ class SparkRows(Source):
         def look(batches: Iterable[pa.RecordBatch]) -> tuple[bytes, str]:
             return _batches.census(batches, layout)
 
-        return self._parts(self._selected(layout), look)
+        frame = self._selected(layout)
+        if self.cache:
+            self.packed = frame.mapInArrow(_pack, "rows binary").persist()
+        return self._parts(frame, look)
 
     def walk(self, layout: _batches.Layout, job: bytes, reader: str, needs: str) -> list[bytes]:
         def add(batches: Iterable[pa.RecordBatch]) -> tuple[bytes, str]:
             return _batches.add(batches, layout, job, reader), ""
 
         frame = self._selected(layout)
-        if needs != "all":
+        if needs != "all" and self.packed is None:
             # Rows that do not count never leave Spark.
             missing = self._missing(layout.label)
             frame = frame.filter(~missing if needs == "labelled" else missing)
@@ -82,10 +108,12 @@ class SparkRows(Source):
         return missing
 
     def _parts(self, frame: Any, work: Callable[[Iterable[pa.RecordBatch]], tuple[bytes, str]]) -> list[tuple[bytes, str]]:
-        def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield part(work, batches)
+        packed = self.packed is not None
 
-        rows = frame.mapInArrow(of_partition, _PART).collect()
+        def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield part(work, _unpack(batches) if packed else batches)
+
+        rows = (self.packed if packed else frame).mapInArrow(of_partition, _PART).collect()
         wrong = sorted((row for row in rows if row["error"] is not None), key=lambda row: row["partition"])
         if wrong:
             kind = getattr(_errors, wrong[0]["kind"], InputError)
