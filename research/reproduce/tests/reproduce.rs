@@ -43,7 +43,7 @@ validation = 20
 choose_by = "accuracy"
 network = { name = "linear" }
 consistency = "pseudo-labels"
-methods = ["complete-case", "pl", "de-pl", "cadr", "cadr-known", "mle", "meg", "me", "ours", "ours-ensemble", "ours-adjusted", "ours-imputed", "known", "oracle"]
+methods = ["complete-case", "pl", "de-pl", "cadr", "cadr-known", "mle", "meg", "me", "sim-pro", "ours", "ours-ensemble", "ours-adjusted", "ours-imputed", "known", "oracle"]
 seeds = 2
 
 [mask]
