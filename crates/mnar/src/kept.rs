@@ -25,7 +25,7 @@ pub struct Keep {
 
 impl Keep {
     /// For rows in the same process: at most 96 MB of labelled rows.
-    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 100_000 };
+    pub const HERE: Self = Self { labelled_numbers: 12_000_000, sample: 64_000 };
     /// For rows of other processes, which send them: at most 16 MB.
     pub const ELSEWHERE: Self = Self { labelled_numbers: 2_000_000, sample: 50_000 };
 }

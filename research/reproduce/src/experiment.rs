@@ -3,6 +3,7 @@
 use crate::error::ReproduceError;
 use crate::goals::Goal;
 use crate::method::Candidate;
+use mnar_run::FitOptions;
 use mnar_train::augment::Augment;
 use mnar_train::consistency::ConsistencyName;
 use mnar_train::model::Architecture;
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The built-in experiments.
-const KNOWN: [(&str, &str); 7] = [
+/// The files of the built-in experiments.
+const KNOWN: [(&str, &str); 8] = [
     ("mnist-s1", include_str!("../experiments/mnist-s1.toml")),
     ("mnist-s2", include_str!("../experiments/mnist-s2.toml")),
     ("dermamnist", include_str!("../experiments/dermamnist.toml")),
@@ -20,6 +21,7 @@ const KNOWN: [(&str, &str); 7] = [
     ("adrenalmnist3d", include_str!("../experiments/adrenalmnist3d.toml")),
     ("lidc", include_str!("../experiments/lidc.toml")),
     ("cifar10-s2", include_str!("../experiments/cifar10-s2.toml")),
+    ("cifar10-long-tail", include_str!("../experiments/cifar10-long-tail.toml")),
 ];
 
 /// An experiment: data, mask, network, methods, and the numbers in the paper.
@@ -71,6 +73,26 @@ pub struct Experiment {
     /// The numbers in the paper, by method.
     #[serde(default)]
     pub paper: BTreeMap<Candidate, PaperRow>,
+    /// Options of the whole fit, where it is to have the network and the steps of the other methods.
+    #[serde(default)]
+    pub fit: FitOptions,
+}
+
+/// Puts entries in the place of others, also within tables.
+fn overlay(base: &mut toml::Table, entries: toml::Table) {
+    for (name, entry) in entries {
+        match (base.get_mut(&name), entry) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(entries)) => overlay(base, entries),
+            (_, entry) => drop(base.insert(name, entry)),
+        }
+    }
+}
+
+/// The variants of a file that say how labels are hidden; others change the budget.
+fn variants_with_a_mask(text: &str) -> Vec<String> {
+    let file: toml::Table = toml::from_str(text).unwrap_or_default();
+    let variants = file.get("variants").and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    variants.into_iter().filter(|(_, entries)| entries.get("mask").is_some()).map(|(name, _)| name).collect()
 }
 
 /// How labels are hidden.
@@ -198,30 +220,53 @@ pub struct PaperRow {
 }
 
 impl Experiment {
-    /// Names of the built-in experiments.
+    /// Names of the built-in experiments. A file with masks in its variants has an experiment per mask, `FILE:VARIANT`.
     pub fn known() -> Vec<String> {
-        KNOWN.iter().map(|(name, _)| (*name).to_owned()).collect()
+        let names = KNOWN.iter().map(|(name, text)| {
+            let of_variants = variants_with_a_mask(text);
+            let several: Vec<String> = of_variants.iter().map(|variant| format!("{name}:{variant}")).collect();
+            if several.is_empty() { vec![(*name).to_owned()] } else { several }
+        });
+        names.flatten().collect()
     }
 
-    /// Finds a built-in experiment by name, or reads a TOML file.
+    /// Finds a built-in experiment by name, or reads a TOML file. After a colon, `+` between them, come the variants of the
+    /// file that take the place of its own entries.
     pub fn find(name: &str) -> Result<Self, ReproduceError> {
-        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
-            return Self::parse(name, text, Path::new(name));
+        let (file, variants) = name.rsplit_once(':').unwrap_or((name, ""));
+        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == file) {
+            return Self::parse(name, variants, text, Path::new(name));
         }
-        let path = Path::new(name);
+        let path = Path::new(file);
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text =
                 std::fs::read_to_string(path).map_err(|source| ReproduceError::Io { path: path.to_owned(), source })?;
             let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-            return Self::parse(&stem, &text, path);
+            return Self::parse(&stem, variants, &text, path);
         }
         Err(ReproduceError::Unknown { name: name.to_owned(), known: Self::known() })
     }
 
-    fn parse(name: &str, text: &str, path: &Path) -> Result<Self, ReproduceError> {
-        let mut experiment: Self =
-            toml::from_str(text).map_err(|error| ReproduceError::unreadable(path, "is not an experiment", error))?;
-        experiment.name = name.to_owned();
+    fn parse(name: &str, variants: &str, text: &str, path: &Path) -> Result<Self, ReproduceError> {
+        let unreadable = |error| ReproduceError::unreadable(path, "is not an experiment", error);
+        let mut file: toml::Table = toml::from_str(text).map_err(unreadable)?;
+        let mut known: BTreeMap<String, toml::Table> = match file.remove("variants") {
+            Some(variants) => variants.try_into().map_err(unreadable)?,
+            None => BTreeMap::new(),
+        };
+        let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
+        let chosen: Vec<&str> = variants.split('+').filter(|variant| !variant.is_empty()).collect();
+        for variant in &chosen {
+            let entries = known.remove(*variant).ok_or_else(|| {
+                ReproduceError::bad_file(path, format!("there is no variant `{variant}`; the variants are: {names}"))
+            })?;
+            overlay(&mut file, entries);
+        }
+        if !file.contains_key("mask") && !known.is_empty() {
+            return Err(ReproduceError::bad_file(path, format!("add a variant with a mask, such as `:{names}`")));
+        }
+        let mut experiment: Self = file.try_into().map_err(unreadable)?;
+        experiment.name = std::iter::once(name).chain(chosen).collect::<Vec<_>>().join("-");
         experiment.train.check()?;
         experiment.folds.check()?;
         let of_goals = || experiment.goals.iter().find_map(Goal::fault).map(str::to_owned);
@@ -289,7 +334,7 @@ mod tests {
         let (_, lidc) = KNOWN.iter().find(|(name, _)| *name == "lidc").unwrap();
         let said = |from: &str, to: &str| {
             assert!(lidc.contains(from));
-            Experiment::parse("x", &lidc.replace(from, to), Path::new("x")).unwrap_err().to_string()
+            Experiment::parse("x", "", &lidc.replace(from, to), Path::new("x")).unwrap_err().to_string()
         };
         assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.9]").contains("one share per entry"));
         assert!(said("[0.1, 0.1, 0.1, 0.9, 0.9]", "[0.1, 0.1, 0.1, 0.9, 9.0]").contains("between 0 and 1"));

@@ -52,7 +52,7 @@ pub enum Candidate {
     OursAdjusted,
     /// The same phi; missing labels are replaced by the cross-fitted p(y | x, r = 0).
     OursImputed,
-    /// The whole of `mnar fit`, with no option but the seed. It chooses settings of its own.
+    /// The whole of `mnar fit`, with no option but the seed (unless the experiment has some). It chooses settings of its own.
     Default,
     /// Algorithm 2 with the phi that follows from the true class shares.
     Known,
@@ -196,7 +196,10 @@ impl Setting<'_> {
             Candidate::Ours | Candidate::OursEnsemble | Candidate::OursAdjusted | Candidate::OursImputed => {
                 self.learn_ours(candidate)
             }
-            Candidate::Default => whole_fit(self.masked, self.settings.seed, self.device, self.progress),
+            Candidate::Default => {
+                let options = &self.experiment.fit;
+                whole_fit(self.masked, options, self.settings.seed, self.device, self.progress)
+            }
             Candidate::Known => {
                 let phi = Phi::from_shares(labels.counts(), labels.len(), shares)?;
                 self.run(Method::Given(phi), self.settings)

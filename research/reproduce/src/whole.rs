@@ -1,4 +1,4 @@
-//! A whole `mnar fit` on a masked data set, as a user would run it: no option but the seed.
+//! A whole `mnar fit` on a masked data set, as a user would run it: no option but the seed, unless the experiment has some.
 
 use crate::data::Masked;
 use crate::error::ReproduceError;
@@ -15,6 +15,7 @@ use std::path::Path;
 /// Fits in a temporary folder, and scores the test rows with the model that the run left there.
 pub(crate) fn whole_fit(
     masked: &Masked,
+    options: &FitOptions,
     seed: u64,
     device: &Device,
     progress: &dyn Progress,
@@ -27,7 +28,7 @@ pub(crate) fn whole_fit(
     let data = home.path().join("masked.npz");
     std::fs::write(&data, archive(masked).map_err(io(&data))?).map_err(io(&data))?;
     let mut request = FitRequest::new(data.as_path(), home.path().join("run"));
-    request.options = FitOptions { seed: Some(seed), no_baseline: Some(true), ..Default::default() };
+    request.options = FitOptions { seed: Some(seed), no_baseline: Some(true), ..options.clone() };
     let report = fit(&request, progress)?;
     let (network, model) = load_model(&request.folder.join("model"), device)?;
     let test: Vec<usize> = (0..masked.test.len()).collect();
