@@ -92,9 +92,8 @@ impl Source {
             match &experiment.mask {
                 Mask::Counts { labelled, unlabelled } => {
                     let labels = labelled.of(class);
-                    let hidden = unlabelled
-                        .as_ref()
-                        .map_or(labels.map(|labels| rows.len().saturating_sub(labels)), |all| all.get(class).copied());
+                    let others = labels.map(|labels| rows.len().saturating_sub(labels));
+                    let hidden = unlabelled.as_ref().map_or(others, |counts| counts.of(class));
                     let (Some(labels), Some(hidden)) = (labels, hidden) else {
                         return Err(wrong(format!("has {k} classes, but the mask does not mention class {class}")));
                     };

@@ -88,11 +88,11 @@ fn overlay(base: &mut toml::Table, entries: toml::Table) {
     }
 }
 
-/// The variants of a file that say how labels are hidden; others change the budget.
-fn variants_with_a_mask(text: &str) -> Vec<String> {
+/// The variants of a file that are experiments of their own; others change the budget.
+fn titled_variants(text: &str) -> Vec<String> {
     let file: toml::Table = toml::from_str(text).unwrap_or_default();
     let variants = file.get("variants").and_then(toml::Value::as_table).cloned().unwrap_or_default();
-    variants.into_iter().filter(|(_, entries)| entries.get("mask").is_some()).map(|(name, _)| name).collect()
+    variants.into_iter().filter(|(_, entries)| entries.get("title").is_some()).map(|(name, _)| name).collect()
 }
 
 /// How labels are hidden.
@@ -105,7 +105,7 @@ pub enum Mask {
         /// Number of labelled rows per class.
         labelled: Counts,
         /// Number of unlabelled rows per class.
-        unlabelled: Option<Vec<usize>>,
+        unlabelled: Option<Counts>,
     },
     /// A row of class k has trait s with probability `traits[k][s]`, and keeps its label with probability
     /// `labelled_given_trait[s]`: p(r | y) = Σ_s p(r | s) p(s | y).
@@ -144,6 +144,14 @@ pub enum Counts {
 }
 
 impl Counts {
+    /// The number of classes, if it is limited.
+    fn classes(&self) -> Option<usize> {
+        match self {
+            Self::All(_) => None,
+            Self::Each(counts) => Some(counts.len()),
+        }
+    }
+
     /// The number for a class.
     pub fn of(&self, class: usize) -> Option<usize> {
         match self {
@@ -220,11 +228,10 @@ pub struct PaperRow {
 }
 
 impl Experiment {
-    /// Names of the built-in experiments. A file with masks in its variants has an experiment per mask, `FILE:VARIANT`.
+    /// Names of the built-in experiments. Where variants of a file have titles, they are experiments of their own, `FILE:VARIANT`.
     pub fn known() -> Vec<String> {
         let names = KNOWN.iter().map(|(name, text)| {
-            let of_variants = variants_with_a_mask(text);
-            let several: Vec<String> = of_variants.iter().map(|variant| format!("{name}:{variant}")).collect();
+            let several: Vec<String> = titled_variants(text).iter().map(|one| format!("{name}:{one}")).collect();
             if several.is_empty() { vec![(*name).to_owned()] } else { several }
         });
         names.flatten().collect()
@@ -296,9 +303,9 @@ impl Experiment {
     /// Checks that the experiment fits data with this many classes.
     pub(crate) fn check_classes(&self, classes: usize) -> Result<(), ReproduceError> {
         let mentioned = match &self.mask {
-            Mask::Counts { labelled: Counts::All(_), unlabelled } => unlabelled.as_ref().map_or(classes, Vec::len),
-            Mask::Counts { labelled: Counts::Each(counts), unlabelled } => {
-                counts.len().min(unlabelled.as_ref().map_or(counts.len(), Vec::len))
+            Mask::Counts { labelled, unlabelled } => {
+                let given = [Some(labelled), unlabelled.as_ref()].into_iter().flatten();
+                given.filter_map(Counts::classes).min().unwrap_or(classes)
             }
             Mask::Traits { traits, .. } => traits.len(),
         };
