@@ -261,9 +261,7 @@ impl Beside {
         }
         for part in &self.parts {
             part.classifier.check(encoder, classes)?;
-            let Bcts { inverse_temperature, biases, .. } = &part.calibration;
-            let sound = (0.0..1e6).contains(inverse_temperature) && biases.iter().all(|bias| bias.abs() < 1e6);
-            if biases.len() != classes || !sound {
+            if !part.calibration.is_sound(classes) {
                 return Err("a calibration makes no sense");
             }
         }
@@ -297,7 +295,7 @@ fn broken(folder: &Path, why: impl ToString) -> RunError {
 }
 
 /// The log of the geometric mean of predictions with these parts, normalised.
-fn mixed(parts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
+pub(crate) fn mixed(parts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
     let mut logits = Vec::new();
     for (p, part) in parts {
         logits.resize(p.len(), 0.0);

@@ -7,6 +7,7 @@ use crate::error::RunError;
 use crate::fingerprint::Fingerprint;
 use crate::folder::{BASELINE, MODEL, RunFolder};
 use crate::guess::Guess;
+use crate::guides::Guides;
 use crate::image_columns::{self, columns_beside};
 use crate::options::{CrossFitWith, FinalClassifier, FitOptions};
 use crate::plan::FitPlan;
@@ -142,7 +143,7 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         formulas: request.formulas,
     };
     let Analysed { mut findings, test, others, guess, sets, evaluation, networks } = run.analyse(&recorder)?;
-    let debiased = run.debiased(&mut findings, others, guess.as_ref(), &recorder)?;
+    let debiased = run.debiased(&mut findings, others, guess, &recorder)?;
     let baseline = match plan.baseline {
         true => Some(run.train(Stage::Baseline, Method::Classical, None, None, &recorder)?),
         false => None,
@@ -264,6 +265,8 @@ struct Debiased {
     phi: Phi,
     /// Other models that count beside the network.
     beside: Option<Beside>,
+    /// Networks of the folds that count beside it.
+    guides: Option<Guides>,
     /// log p(y|x) of the held-out rows, up to a constant per row.
     held_out: Array2<f64>,
 }
@@ -434,7 +437,7 @@ impl Run<'_> {
         &self,
         findings: &mut Findings,
         others: Option<Candidates>,
-        guess: Option<&Guess>,
+        guess: Option<Guess>,
         progress: &dyn Progress,
     ) -> Result<Debiased, RunError> {
         let name = self.plan.method;
@@ -452,7 +455,7 @@ impl Run<'_> {
             labels: self.labels,
         };
         let method = Method::new(name, &known)?;
-        let targets = guess.map(|guess| guess.targets(findings, &method)).transpose()?;
+        let targets = guess.as_ref().map(|guess| guess.targets(findings, &method)).transpose()?;
         let adjusts = method.adjusts_logits();
         let mut trained = self.train(Stage::Debiased, method, row_phi, targets.as_deref(), progress)?;
         if targets.is_some() && name.takes_cross_fitted() {
@@ -484,7 +487,9 @@ impl Run<'_> {
             held_out = others.mixed(&shares, &propensity, rows, &held_out, weight);
             beside = Some(others.train(&table, self.labels, &shares, weight, self.plan.seed(), progress)?);
         }
-        Ok(Debiased { trained, phi, beside, held_out })
+        // The networks of the folds have seen the rows that were held out.
+        let guides = guess.filter(|_| trained.held_out.is_empty()).and_then(|guess| guess.guides(findings));
+        Ok(Debiased { trained, phi, beside, guides, held_out })
     }
 
     /// log p(y|x) of the rows that a network was not trained on, up to a constant per row.
@@ -502,7 +507,8 @@ impl Run<'_> {
         origin: &Origin,
         start: Instant,
     ) -> Result<Report, RunError> {
-        let Models { debiased: Debiased { trained, phi, beside, held_out }, baseline, sets, evaluation } = models;
+        let Models { debiased: Debiased { trained, phi, beside, guides, held_out }, baseline, sets, evaluation } =
+            models;
         let (labels, folder) = (self.labels, self.folder);
         // The mechanism that the model carries: that of every row, unless the method has a phi of its own.
         let by_columns = self.by_columns(&findings)?;
@@ -522,6 +528,9 @@ impl Run<'_> {
         if let Some(beside) = beside {
             beside.save(&model)?;
         }
+        if let Some(guides) = guides {
+            guides.save(&model)?;
+        }
         if let Some(sets) = sets {
             sets.save(&model)?;
         }
@@ -531,6 +540,9 @@ impl Run<'_> {
         let mut population = score(&trained.network, self.examples, trained.temperature, PosteriorKind::Population)?;
         if let (Some(beside), Some(table)) = (beside, Table::new(self.encoding, self.examples)) {
             population = beside.population(&population, &table, &Propensity::new(phi, row_phi))?;
+        }
+        if let Some(guides) = guides {
+            population = guides.population(&population, self.examples, &Propensity::new(phi, row_phi))?;
         }
         let name = |row: usize| row_names.as_ref().and_then(|names| names.names.get(row)).cloned();
         let png = |row: usize| match self.examples {
@@ -549,7 +561,7 @@ impl Run<'_> {
             .with_baseline(
                 baseline.as_ref().map(|baseline| self.model(baseline, &self.scores(baseline), &cross_fitted)),
             )
-            .with_beside(beside.iter().flat_map(Beside::weights));
+            .with_beside(beside.iter().flat_map(Beside::weights).chain(guides.iter().map(Guides::weight)));
         // The cross-fitted networks were judged by labels that they had not seen, and the model rests on them.
         if self.plan.consistency != ConsistencyName::Guided {
             findings.warnings.extend(held_out_warning(trained.held_out.len()));

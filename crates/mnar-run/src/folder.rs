@@ -27,7 +27,8 @@ const CHECKPOINTS: &str = "checkpoints";
 /// The folders of the two models, and the files that one holds.
 pub(crate) const MODEL: &str = "model";
 pub(crate) const BASELINE: &str = "baseline";
-const MODEL_FILES: [&str; 5] = ["model.json", "weights.safetensors", "beside.json", "sets.json", "positive.json"];
+const MODEL_FILES: [&str; 6] =
+    ["model.json", "weights.safetensors", "guides.safetensors", "beside.json", "sets.json", "positive.json"];
 
 /// Where everything of a run is kept. While this exists, no other process can write there.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! What cross-fitted networks say about labels that are missing, for training that is guided by it.
 
 use crate::error::RunError;
+use crate::guides::Guides;
 use mnar::analysis::Findings;
 use mnar::crossfit::CrossFitted;
 use mnar::{Labels, Phi, PosteriorKind, Posteriors};
 use mnar_train::method::Method;
 use mnar_train::model::Network;
-use mnar_train::{Examples, Propensity, logits};
+use mnar_train::{Examples, Propensity, logits, network_of};
 use ndarray::{Array2, ArrayView1};
 
 /// A phi above this is not believed when missing labels are guessed: a phi of 1 is only an estimate, but taken literally it would
@@ -22,8 +23,12 @@ const TEMPERATURES: [f64; 12] = [1.0, 1.1, 1.2, 1.35, 1.5, 1.7, 1.9, 2.2, 2.5, 3
 const RIGHT: f64 = 0.95;
 const THRESHOLDS: (f64, f64) = (0.5, 0.95);
 
-/// p(y | x, labelled) of every row by cross-fitted networks that have not seen its label.
-pub struct Guess(Posteriors);
+/// What cross-fitted networks say of every row.
+pub struct Guess {
+    /// p(y | x, labelled), of networks that have not seen the label of the row.
+    posteriors: Posteriors,
+    networks: Vec<Network>,
+}
 
 impl Guess {
     /// No network has seen the label of an unlabelled row, so all of them together score it, by the mean of their logits. A
@@ -40,7 +45,15 @@ impl Guess {
         for (&row, p) in unlabelled.iter().zip(together.view().rows()) {
             all.row_mut(row).assign(&p);
         }
-        Ok(Self(Posteriors::new(all, PosteriorKind::Labelled)?))
+        let networks = fitted.models.iter().filter_map(|model| network_of(&**model).cloned()).collect();
+        Ok(Self { posteriors: Posteriors::new(all, PosteriorKind::Labelled)?, networks })
+    }
+
+    /// The networks, to count beside the one that they guide. `None` where labelling depends on columns, which they do not know.
+    pub fn guides(self, findings: &Findings) -> Option<Guides> {
+        let classes = self.posteriors.n_classes();
+        let by_class = findings.row_phi.is_none();
+        by_class.then(|| Guides::new(self.networks, findings.calibration.as_ref(), classes))
     }
 
     /// The confidence from which on a network that these targets guide goes its own way. `targets` has one line per row.
@@ -98,8 +111,8 @@ impl Guess {
     pub fn targets(&self, findings: &Findings, method: &Method) -> Result<Vec<f32>, RunError> {
         let row_phi = findings.row_phi.as_deref();
         let together = match &findings.calibration {
-            Some(calibration) => calibration.apply(&self.0)?,
-            None => self.0.clone(),
+            Some(calibration) => calibration.apply(&self.posteriors)?,
+            None => self.posteriors.clone(),
         };
         let calibrated = findings.calibrated.as_deref().filter(|_| row_phi.is_some()).unwrap_or(&together);
         let propensity = Propensity::new(&findings.phi, row_phi);

@@ -42,6 +42,7 @@ mod fingerprint;
 mod fit;
 mod folder;
 mod guess;
+mod guides;
 mod image_columns;
 mod inspect;
 mod lock;

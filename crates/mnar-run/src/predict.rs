@@ -4,6 +4,7 @@ use crate::beside::{Beside, Table};
 use crate::classifiers::EncodedTable;
 use crate::error::{FolderState, RunError};
 use crate::folder::{BASELINE, MODEL, REPORT, model_files};
+use crate::guides::Guides;
 use crate::manifest;
 use crate::per_class::PerClass;
 use crate::positive::PositiveModel;
@@ -59,7 +60,7 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         return PositiveModel::load(&folder)?.predict(data.into(), options.split, options.id.as_deref());
     }
     let (network, model) = load_model(&folder, &device::cpu().inner())?;
-    let beside = Beside::load(&folder, &model)?;
+    let (beside, guides) = (Beside::load(&folder, &model)?, Guides::load(&folder, &model)?);
     let expected = match &model.encoding {
         Encoding::Table(encoder) => Expected::Table(encoder),
         Encoding::Images { shape, .. } => Expected::Images { shape: *shape, resize: true },
@@ -75,6 +76,9 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
     let phi = Propensity::new(&model.phi, row_phi.as_deref());
     if let (Some(beside), Some(table)) = (beside, Table::new(&model.encoding, &examples)) {
         population = beside.population(&population, &table, &phi)?;
+    }
+    if let Some(guides) = guides {
+        population = guides.population(&population, &examples, &phi)?;
     }
     let sets = match (options.sets, Table::new(&model.encoding, &examples)) {
         (None, _) => None,

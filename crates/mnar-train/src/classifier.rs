@@ -13,6 +13,7 @@ use mnar::classify::{Classifier, Fitted, Training};
 use mnar::progress::Stage;
 use mnar::{Class, Labels, Progress};
 use ndarray::Array2;
+use std::any::Any;
 
 /// A network that is trained on labelled rows alone, as cross-fitting needs it: the mechanism plays no part.
 pub struct NetworkClassifier<'a> {
@@ -107,4 +108,13 @@ impl Fitted<Examples> for FittedNetwork {
         }
         Ok(logits(&self.network, x, rows))
     }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+/// The network of a fit by [`NetworkClassifier`]; `None` for a model of another kind.
+pub fn network_of(fitted: &dyn Fitted<Examples>) -> Option<&Network> {
+    fitted.as_any()?.downcast_ref::<FittedNetwork>().map(|fitted| &fitted.network)
 }

@@ -79,14 +79,17 @@ pub mod storage;
 mod trainer;
 mod validation;
 
-pub use classifier::NetworkClassifier;
+pub use classifier::{NetworkClassifier, network_of};
 pub use error::TrainError;
 pub use examples::{Draw, Encoding, Examples, InputShape, View};
 pub use mnar::progress::EpochRecord;
 pub use predict::{logits, score};
 pub use propensity::Propensity;
 pub use refresh::likely_phi;
-pub use saved::{LabellingByColumns, ModelDescription, check_version, load_description, load_model, save_model};
+pub use saved::{
+    LabellingByColumns, ModelDescription, check_version, load_description, load_model, load_networks, save_model,
+    save_networks,
+};
 pub use settings::{Schedule, Threshold, ThresholdRule, TrainSettings};
 pub use trainer::{CheckpointPlan, Ended, Job, Trained, train};
 pub use validation::{Criterion, Validation, weighted_scores};

@@ -3,6 +3,7 @@
 use crate::error::TrainError;
 use crate::examples::{Encoding, InputShape};
 use crate::model::{Architecture, Network};
+use crate::parameters::Named;
 use crate::{parameters, storage};
 use burn::tensor::Device;
 use mnar::covariates::TermEncoder;
@@ -10,6 +11,7 @@ use mnar::mechanism::Mechanism;
 use mnar::{Covariates, Phi};
 use mnar_data::AtomicFile;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const WEIGHTS: &str = "weights.safetensors";
@@ -120,15 +122,55 @@ pub fn load_model(folder: &Path, device: &Device) -> Result<(Network, ModelDescr
     let description = load_description(folder)?;
     let weights = folder.join(WEIGHTS);
     let (tensors, _) = storage::read(&weights)?;
+    Ok((build(&description, &tensors, &weights, device)?, description))
+}
+
+/// The network of this description with these weights, which were read from `source`.
+fn build(
+    description: &ModelDescription,
+    tensors: &[Named],
+    source: &Path,
+    device: &Device,
+) -> Result<Network, TrainError> {
     let (input, classes) = (description.input, description.classes.len());
     let expected = description.architecture.size(input, classes);
     let found: usize = tensors.iter().map(|tensor| tensor.values.len()).sum();
     if found as f64 != expected {
         let what = format!("holds {found} numbers, but the network in {DESCRIPTION} has {expected:.0}");
-        return Err(TrainError::bad_file(weights, what));
+        return Err(TrainError::bad_file(source, what));
     }
-    let network = description.architecture.build(input, classes, 0, device)?;
-    Ok((parameters::import(network, &tensors, &weights)?, description))
+    parameters::import(description.architecture.build(input, classes, 0, device)?, tensors, source)
+}
+
+/// Writes several networks of one architecture into one file, with an accompanying text. The names of the weights of the first
+/// begin with `0.`.
+pub fn save_networks(path: &Path, networks: &[Network], text: String) -> Result<(), TrainError> {
+    let of_network = |(i, network): (usize, &Network)| {
+        parameters::export(network).into_iter().map(move |named| Named { name: format!("{i}.{}", named.name), ..named })
+    };
+    storage::write(path, &networks.iter().enumerate().flat_map(of_network).collect::<Vec<_>>(), text)
+}
+
+/// Reads what [`save_networks`] wrote, at least one network of this description and the text. As with [`load_model`], nothing is
+/// believed unseen.
+pub fn load_networks(
+    path: &Path,
+    description: &ModelDescription,
+    device: &Device,
+) -> Result<(Vec<Network>, String), TrainError> {
+    let (tensors, text) = storage::read(path)?;
+    let mut networks: BTreeMap<usize, Vec<Named>> = BTreeMap::new();
+    for tensor in tensors {
+        let place = tensor.name.split_once('.').and_then(|(i, name)| Some((i.parse().ok()?, name.to_owned())));
+        let (i, name) =
+            place.ok_or_else(|| TrainError::bad_file(path, format!("`{}` is of no network", tensor.name)))?;
+        networks.entry(i).or_default().push(Named { name, ..tensor });
+    }
+    if networks.is_empty() {
+        return Err(TrainError::bad_file(path, "holds no network"));
+    }
+    let networks = networks.values().map(|tensors| build(description, tensors, path, device));
+    Ok((networks.collect::<Result<_, _>>()?, text))
 }
 
 fn read_description(path: &Path, text: &str) -> Result<ModelDescription, TrainError> {

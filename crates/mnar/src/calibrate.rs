@@ -236,6 +236,12 @@ impl Bcts {
         }
     }
 
+    /// Whether it is a calibration of so many classes, with numbers of a size that can be: for one that was read from a file.
+    pub fn is_sound(&self, classes: usize) -> bool {
+        let biases = self.biases.len() == classes && self.biases.iter().all(|bias| bias.abs() < 1e6);
+        biases && (0.0..1e6).contains(&self.inverse_temperature)
+    }
+
     /// Calibrates probabilities held in memory.
     pub fn apply(&self, posteriors: &Posteriors) -> Result<Posteriors, Error> {
         let mut out = Array2::zeros((posteriors.len(), posteriors.n_classes()).f());

@@ -198,7 +198,7 @@ impl Setting<'_> {
             }
             Candidate::Default => {
                 let options = &self.experiment.fit;
-                whole_fit(self.masked, options, self.settings.seed, self.device, self.progress)
+                whole_fit(self.masked, options, self.settings.seed, self.progress)
             }
             Candidate::Known => {
                 let phi = Phi::from_shares(labels.counts(), labels.len(), shares)?;

@@ -240,11 +240,6 @@ impl Intervals {
 
     /// Extends the intervals to this estimate, where they were made around another.
     pub(super) fn hold(&mut self, estimate: &PhiEstimate) {
-        let extend = |intervals: &mut Option<Vec<(f64, f64)>>, values: &[f64]| {
-            for ((low, high), value) in intervals.iter_mut().flatten().zip(values) {
-                (*low, *high) = (low.min(*value), high.max(*value));
-            }
-        };
         extend(&mut self.phi, estimate.phi.as_slice());
         extend(&mut self.prevalence, estimate.prevalence.as_slice());
     }
@@ -297,6 +292,13 @@ impl Intervals {
             .map(|k| profile_interval(sample, of, Class::from(k), CONFIDENCE, &Solver::default()))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self { about: IntervalAbout::new(IntervalKind::Profile), phi: Some(phi), ..Self::information(estimate) })
+    }
+}
+
+/// Extends intervals, if there are any, so that they hold these values.
+pub(super) fn extend(intervals: &mut Option<Vec<(f64, f64)>>, values: &[f64]) {
+    for ((low, high), value) in intervals.iter_mut().flatten().zip(values) {
+        (*low, *high) = (low.min(*value), high.max(*value));
     }
 }
 

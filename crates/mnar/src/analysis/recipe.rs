@@ -1,8 +1,10 @@
 //! The settings of an estimate, and which estimator they lead to.
 
+use super::findings::fits_matrices;
 use super::groups::{GroupMasses, Groups};
 use super::{Evidence, IntervalMethod, ScoredBy};
-use crate::calibrate::{Bcts, Calibration, ColumnCalibration, Shrinkage};
+use crate::calibrate::{Bcts, Calibrated, Calibration, ColumnCalibration, Shrinkage};
+use crate::diagnose::doubt;
 use crate::error::Error;
 use crate::estimate::{
     ConfusionInversion, Estimator as _, KnownPhi, LabelShift, Likelihood, Moments, PhiEstimate, SharePrior, Shares,
@@ -12,7 +14,7 @@ use crate::mechanism::{ClassAndColumns, MechanismEstimate, projected_scores};
 use crate::phi::Phi;
 use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::rows::{Rows, Sample};
-use crate::sums::Tally;
+use crate::sums::{SecondMoments, Tally};
 use serde::{Deserialize, Serialize};
 
 /// The estimator of the mechanism.
@@ -278,8 +280,27 @@ impl Recipe {
         if settings.prior_weight.is_some() || !cross_fitted || recipe.estimator != Chosen::LabelShift {
             return Ok(recipe);
         }
-        let weight = PRIOR_ROWS_PER_CLASS * evidence.labels.n_classes() as f64;
+        let weight = recipe.default_prior(evidence)?;
         Ok(Self { prior: SharePrior::Labelled { weight }, by_default: true, ..recipe })
+    }
+
+    /// The weight of the prior that nobody asked for, in rows. Where the labels do not say which classes the classifier confuses
+    /// ([`doubt`]), they decide what can be known, however many rows are unlabelled, and the prior counts as much as
+    /// [`PRIOR_ROWS_PER_CLASS`] of as many rows as there are labels.
+    fn default_prior(&self, evidence: &Evidence<'_>) -> Result<f64, Error> {
+        let k = evidence.labels.n_classes();
+        let few = PRIOR_ROWS_PER_CLASS * k as f64;
+        if !fits_matrices(k) {
+            return Ok(few);
+        }
+        let sample = Sample::new(evidence.posteriors.as_ref(), evidence.labels)?;
+        let (tally, zero) = (Tally::of(&sample)?, SecondMoments::of_labels(k));
+        let moments = match self.calibration {
+            Some(calibration) => Calibrated { rows: &sample, bcts: &calibration.fit(&sample)? }.scan(&zero)?,
+            None => sample.scan(&zero)?,
+        };
+        let per_label = tally.n_unlabelled / tally.n_labelled();
+        Ok(few * (doubt(&moments.confusion(), &tally.counts) * per_label).max(1.0))
     }
 
     /// The recipe of the intervals. A prior that nobody asked for steadies the estimate, but must not narrow its intervals: with it,

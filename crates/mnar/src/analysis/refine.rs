@@ -1,6 +1,7 @@
 //! A second estimate of phi, by a model that was trained with the first one.
 
 use super::Findings;
+use super::intervals::extend;
 use super::labelling::holm;
 use super::verdict::{Circumstances, VerdictKind};
 use crate::diagnose::effective_sample_size;
@@ -46,13 +47,8 @@ impl Findings {
     }
 
     fn take_over(&mut self, estimate: &PhiEstimate) {
-        let hold = |intervals: &mut Option<Vec<(f64, f64)>>, values: &[f64]| {
-            for ((low, high), value) in intervals.iter_mut().flatten().zip(values) {
-                (*low, *high) = (low.min(*value), high.max(*value));
-            }
-        };
-        hold(&mut self.phi_ci95, estimate.phi.as_slice());
-        hold(&mut self.prevalence_ci95, estimate.prevalence.as_slice());
+        extend(&mut self.phi_ci95, estimate.phi.as_slice());
+        extend(&mut self.prevalence_ci95, estimate.prevalence.as_slice());
         self.phi = estimate.phi.clone();
         self.prevalence = estimate.prevalence.clone();
         self.unlabelled_shares = estimate.unlabelled_shares.clone();

@@ -16,6 +16,7 @@ use crate::labels::Class;
 use crate::posteriors::softmax_in_place;
 use crate::progress::Progress;
 use ndarray::Array2;
+use std::any::Any;
 
 /// The rows that a classifier is trained on.
 #[derive(Clone, Copy, Debug)]
@@ -86,5 +87,10 @@ pub trait Fitted<X: ?Sized>: Send + Sync {
             row.iter_mut().zip(values).for_each(|(to, value)| *to = value);
         }
         Ok(p)
+    }
+
+    /// The fitted model itself, for a caller that knows its type.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
     }
 }
