@@ -8,6 +8,9 @@ The array holds bytes, one image per row (n x height x width, and x channels for
 the height), or numbers that are already encoded, one row each. The module takes images with channels first, as is usual
 in PyTorch; mnar stores channels last, so this script reorders the weights of convolutions and of the first dense layer
 after them.
+
+This is the network alone. The predictions of `mnar fit` and `mnar predict` also count the models that a run keeps beside it
+(`beside.json` for tables, `guides.safetensors` for images), and the script says so where there are some.
 """
 
 import json
@@ -71,6 +74,9 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     network, model = load(sys.argv[1])
     print(network)
+    beside = [name for name in ("beside.json", "guides.safetensors") if (Path(sys.argv[1]) / name).exists()]
+    if beside:
+        print(f"note: this is the network alone; `mnar predict` also counts the models in {beside[0]}", file=sys.stderr)
     if len(sys.argv) == 3:
         with torch.inference_mode():
             batches = encode(np.load(sys.argv[2]), model).split(256)

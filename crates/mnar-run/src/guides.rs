@@ -101,3 +101,78 @@ impl Guides {
 fn broken(folder: &Path, why: impl ToString) -> RunError {
     RunError::BrokenModel { path: folder.join(FILE), why: why.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mnar::{Phi, Posteriors};
+    use mnar_data::{ImageShape, Images, Inputs};
+    use mnar_train::Encoding;
+    use mnar_train::model::Architecture;
+
+    const SHAPE: ImageShape = ImageShape { depth: 1, height: 2, width: 2, channels: 1 };
+
+    fn model() -> ModelDescription {
+        ModelDescription {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            architecture: Architecture::Linear,
+            input: mnar_train::InputShape::Image(SHAPE),
+            classes: vec!["a".to_owned(), "b".to_owned()],
+            phi: Phi::new(vec![0.2, 0.8]).unwrap(),
+            by_columns: None,
+            temperature: 1.0,
+            encoding: Encoding::Images { shape: SHAPE, mean: vec![0.5], sd: vec![0.5] },
+        }
+    }
+
+    fn network(seed: u64) -> Network {
+        let model = model();
+        model.architecture.build(model.input, 2, seed, &mnar_train::device::cpu().inner()).unwrap()
+    }
+
+    fn examples() -> Examples {
+        let images = Images::new(SHAPE, vec![0, 90, 200, 10, 250, 30, 60, 5], "images").unwrap();
+        model().encoding.examples(Inputs::Images(images)).unwrap()
+    }
+
+    /// The mean of their logits, divided by phi, counts three parts of ten in the logarithms.
+    #[test]
+    fn guides_count_three_parts_of_ten() {
+        let (networks, examples, model) = ([network(1), network(2)], examples(), model());
+        let own = Posteriors::from_logits(logits(&network(3), &examples, &[0, 1]).view(), PosteriorKind::Population);
+        let (own, phi) = (own.unwrap(), Propensity::new(&model.phi, None));
+        let guides = Guides::new(networks.to_vec(), None, 2);
+        let found = guides.population(&own, &examples, &phi).unwrap();
+        let mean = (logits(&networks[0], &examples, &[0, 1]) + logits(&networks[1], &examples, &[0, 1])) / 2.0;
+        for row in 0..2 {
+            let log_ratio = |a: f64, b: f64| (a / b).ln();
+            let of_guides = mean[(row, 0)] - mean[(row, 1)] - log_ratio(0.2, 0.8);
+            let expected = 0.3 * of_guides + 0.7 * log_ratio(own.row(row)[0], own.row(row)[1]);
+            assert!((log_ratio(found.row(row)[0], found.row(row)[1]) - expected).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn what_was_saved_is_read_and_nothing_else_is() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, model, examples) = (home.path(), model(), examples());
+        assert!(Guides::load(folder, &model).unwrap().is_none());
+        let guides = Guides::new(vec![network(1), network(2)], None, 2);
+        guides.save(folder).unwrap();
+        let read = Guides::load(folder, &model).unwrap().unwrap();
+        for (before, after) in guides.networks.iter().zip(&read.networks) {
+            assert_eq!(logits(before, &examples, &[0, 1]), logits(after, &examples, &[0, 1]));
+        }
+        let refused = |about: About, networks: &[Network]| {
+            Guides { networks: networks.to_vec(), about }.save(folder).unwrap();
+            Guides::load(folder, &model).err().unwrap().to_string()
+        };
+        let about = |weight: f64, biases: usize| About { weight, calibration: Bcts::known(1.0, vec![0.0; biases]) };
+        assert!(refused(about(1.5, 2), &[network(1)]).contains("not between 0 and 1"));
+        assert!(refused(about(0.3, 3), &[network(1)]).contains("calibration makes no sense"));
+        assert!(refused(about(0.3, 2), &[]).contains("holds no network"));
+        let larger = Architecture::Mlp { hidden: vec![3] };
+        let larger = larger.build(model.input, 2, 0, &mnar_train::device::cpu().inner()).unwrap();
+        assert!(refused(about(0.3, 2), &[network(1), larger]).contains("numbers, but the network in"));
+    }
+}

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::progress::{Progress, Stage};
-use mnar_run::{FitOptions, FitRequest, NetworkName, fit};
+use mnar_run::{FitOptions, FitRequest, NetworkName, PredictOptions, fit, predict};
 use mnar_train::consistency::ConsistencyName;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,21 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     assert!(page.contains("follow from the trained model, which agrees"));
     assert!(page.contains("none was held out to judge it by") && !page.contains("held-out rows is its own"));
 
+    // The networks of the folds count beside it, in the run and wherever it predicts.
+    assert_eq!(training.beside[0].classifier, "networks of the folds");
+    let again = predict(&whole, images.as_path(), &PredictOptions::default()).unwrap();
+    again.write(&home.path().join("again.csv")).unwrap();
+    let without_label = |path: PathBuf| -> Vec<Vec<String>> {
+        let text = fs::read_to_string(path).unwrap();
+        let label = text.lines().next().unwrap().split(',').position(|name| name == "label");
+        let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let kept = |cells: Vec<String>| {
+            cells.into_iter().enumerate().filter(|(i, _)| Some(*i) != label).map(|(_, cell)| cell).collect()
+        };
+        text.lines().map(|line| kept(cells(line))).collect()
+    };
+    assert_eq!(without_label(home.path().join("again.csv")), without_label(whole.join("predictions.csv")));
+
     let bits = |run: &Path, file: &str| fs::read(run.join(file)).unwrap();
     for stage in [Stage::CrossFit, Stage::Debiased, Stage::Baseline] {
         let run = home.path().join("run");
@@ -119,8 +134,13 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
         assert!(fit(&again, &watch).unwrap_err().is_cancelled());
         again.resume = true;
         fit(&again, &()).unwrap();
-        for file in ["predictions.csv", "model/weights.safetensors", "model/model.json", "baseline/weights.safetensors"]
-        {
+        for file in [
+            "predictions.csv",
+            "model/weights.safetensors",
+            "model/guides.safetensors",
+            "model/model.json",
+            "baseline/weights.safetensors",
+        ] {
             assert_eq!(bits(&run, file), bits(&whole, file), "{file}, cancelled in {stage:?}");
         }
         fs::remove_dir_all(&run).unwrap();

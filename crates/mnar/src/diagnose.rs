@@ -489,6 +489,22 @@ pub fn few_labels(names: &[String], counts: &[usize]) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Two classes that are confused in a share e of their n labelled rows: the squared error of a column is 2e(1 − e)/n, and the
+    /// smallest singular value 1 − 2e.
+    #[test]
+    fn doubt_in_closed_form() {
+        let of = |e: f64, n: f64| {
+            let confusion = DMatrix::from_row_slice(2, 2, &[1.0 - e, e, e, 1.0 - e]) * n;
+            doubt(&confusion, &[n, n])
+        };
+        for (e, n) in [(0.1, 30.0), (0.3, 4.0), (0.45_f64, 100.0)] {
+            let expected = 2.0 * e * (1.0 - e) / n / (10.0 * (1.0 - 2.0 * e)).powi(2);
+            assert!((of(e, n) - expected).abs() < 1e-12 * expected, "{e} {n}");
+        }
+        // Nothing is known of classes that look alike, and nothing is in doubt where none is ever confused.
+        assert_eq!((of(0.5, 1000.0), of(0.0, 2.0)), (1.0, 0.0));
+    }
+
     /// scipy.stats.ncx2.sf(x, df, nc)
     #[test]
     fn noncentral_survival_agrees_with_scipy() {
