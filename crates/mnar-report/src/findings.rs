@@ -39,7 +39,7 @@ pub fn estimate_text(found: &Findings, settings: &EstimateSettings, spell: impl 
     if found.prior_weight > 0.0 {
         out.push_str(&format!(
             "  prior        the class shares of the labelled rows, with the weight of {} rows\n",
-            found.prior_weight
+            (10.0 * found.prior_weight).round() / 10.0
         ));
     }
     if let Some(line) = tried_line(&found.tried) {

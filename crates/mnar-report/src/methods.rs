@@ -52,7 +52,7 @@ impl Report {
         }
         if found.refinement.as_ref().is_some_and(|refinement| refinement.agrees) {
             out.push_str(
-                " They were then estimated again, by the observed likelihood of the predictions of the network that was trained on all rows.",
+                " P(labelled | class) and the class shares were then estimated again, by the observed likelihood of the predictions of the network that was trained on all rows; the intervals are those of the first estimate, extended where they did not contain the second.",
             );
         }
         if found.interval.kind != IntervalKind::None && found.audit.is_none() {

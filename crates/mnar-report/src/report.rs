@@ -255,7 +255,7 @@ impl Training {
     pub(crate) fn refined_phi(&self, findings: &Findings) -> Option<&'static str> {
         findings.refinement.as_ref().map(|refinement| match refinement.agrees {
             true => "phi and the class shares follow from the trained model, which agrees with the cross-fitted classifier within chance and tells the classes apart better. The intervals are those of the cross-fitted classifier.",
-            false => "phi and the class shares follow from the cross-fitted classifier. The trained model leads to others that differ by more than chance, so that they were not taken over.",
+            false => "phi and the class shares follow from the cross-fitted classifier. Those of the trained model were not taken over: they differ by more than chance, or leave a class without unlabelled rows.",
         })
     }
 

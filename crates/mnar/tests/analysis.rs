@@ -159,7 +159,15 @@ fn phi_is_refined_where_nothing_contradicts_it() {
             held(&after.phi_ci95, after.phi.as_slice()) && held(&after.prevalence_ci95, after.prevalence.as_slice())
         );
         assert_eq!(after.phi_se, before.phi_se);
+        // The prior was that of the cross-fitted estimate.
+        assert_eq!(after.prior_weight, if agrees { 0.0 } else { 6.0 });
     }
+    // A model that leaves no unlabelled row to a class is not believed, however close it is.
+    let mut at_bound = of_shares(before.prevalence[0] + 0.5 * se);
+    at_bound.clipped = vec![Class::from(0)];
+    let mut after = before.clone();
+    after.refine(&at_bound);
+    assert!(!after.refinement.as_ref().unwrap().agrees && after.phi == before.phi);
     let mut unclear = before.clone();
     unclear.verdict.as_mut().unwrap().kind = VerdictKind::Unclear;
     unclear.refine(&of_shares(before.prevalence[0]));

@@ -480,10 +480,7 @@ impl EstimateSettings {
         let clipped: Vec<String> = estimate.clipped.iter().map(|class| names[class.index()].clone()).collect();
         let contradiction = self.contradiction(&about);
         if let (None, false) = (&contradiction, clipped.is_empty()) {
-            warnings.push(format!(
-                "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and a prior weight makes it steadier",
-                quote(&clipped)
-            ));
+            warnings.push(at_bound(&clipped));
         }
         warnings.extend(contradiction);
         if !estimate.stop.converged() {
@@ -592,6 +589,14 @@ impl EstimateSettings {
             .collect::<Result<_, _>>()?;
         Ok(Some(needed))
     }
+}
+
+/// What is said of classes whose phi is at its bound.
+pub(super) fn at_bound(clipped: &[String]) -> String {
+    format!(
+        "phi of {} is at its bound 1: no unlabelled row seems to belong there; with few labels that is often chance, and a prior weight makes it steadier",
+        quote(clipped)
+    )
 }
 
 /// p(y|x) ∝ s(y|x)/phi(y, z) of all rows.

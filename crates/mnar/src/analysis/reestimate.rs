@@ -22,6 +22,8 @@ const LARGEST: usize = 20_000_000;
 /// Calibrates and estimates again, with a mechanism by class and, if there are some, by columns.
 pub(crate) struct Reestimate<'a> {
     recipe: Recipe,
+    /// The recipe under row weights: without a prior that nobody asked for, which must not narrow what replicates show.
+    of_replicates: Recipe,
     posteriors: &'a Posteriors,
     labels: &'a Labels,
     design: Option<Design>,
@@ -77,7 +79,7 @@ impl<'a> Reestimate<'a> {
                 return Err(Error::UnknownCovariate { name: given[0].clone(), known: Vec::new() });
             }
         };
-        Ok(Self { recipe, posteriors, labels: evidence.labels, design })
+        Ok(Self { of_replicates: recipe.of_intervals(), recipe, posteriors, labels: evidence.labels, design })
     }
 
     /// The labels that are expected if the mechanism solves equations that need not believe the probabilities. `None` where the
@@ -109,7 +111,7 @@ impl<'a> Reestimate<'a> {
         let sample =
             Sample::new(calibrated.as_ref().unwrap_or(posteriors), self.labels)?.with_weights(Some(weights))?;
         let Some(design) = &self.design else {
-            let phi = self.recipe.estimate(&sample)?.phi;
+            let phi = self.of_replicates.estimate(&sample)?.phi;
             return Ok(self.labels.labelled().map(|(_, class)| phi[class.index()]).collect());
         };
         let columns: Vec<&[f64]> = design.columns().iter().map(Vec::as_slice).collect();
@@ -134,7 +136,8 @@ impl<'a> Reestimate<'a> {
         let used = calibrated.as_ref().unwrap_or(posteriors);
         let sample = Sample::new(used, self.labels)?.with_weights(weights)?;
         let Some(design) = &self.design else {
-            let mut estimate = self.recipe.estimate(&sample)?;
+            let recipe = if weights.is_some() { &self.of_replicates } else { &self.recipe };
+            let mut estimate = recipe.estimate(&sample)?;
             if let Some(phi) = known {
                 estimate.phi = phi.clone();
             }

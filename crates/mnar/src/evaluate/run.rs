@@ -57,6 +57,8 @@ struct Source<'a> {
     reestimate: Option<Reestimate<'a>>,
     /// A mechanism by class and columns, where it is known.
     by_columns: Option<OfRows>,
+    /// phi that a trained model refined. Replicates estimate again, and show how much phi varies.
+    refined: Option<Phi>,
     settings: &'a EvaluateSettings,
 }
 
@@ -73,7 +75,10 @@ impl<'a> Source<'a> {
                 (ExpectedLabels::by_class(&self.evidence.posteriors, labels, &phi)?, None)
             }
             Some(reestimate) => {
-                let known = replicate.and_then(|replicate| self.settings.drawn_phi(replicate));
+                let known = match replicate {
+                    Some(replicate) => self.settings.drawn_phi(replicate),
+                    None => self.refined.clone(),
+                };
                 if let Some(by_columns) = &self.by_columns {
                     let moved = self.settings.estimate.phi.as_ref().zip(known.as_ref());
                     let (expected, phi) = by_columns.at(reestimate, weights, moved, replicate)?;
@@ -137,7 +142,9 @@ impl EvaluateSettings {
             false => Some(Reestimate::new(&settings, evidence, &given)?),
         };
         let by_columns = if complete { None } else { OfRows::new(self, evidence)? };
-        let source = Source { evidence, reestimate, by_columns, settings: self };
+        let refined = findings.refinement.as_ref().filter(|refinement| refinement.agrees);
+        let refined = refined.map(|_| findings.phi.clone());
+        let source = Source { evidence, reestimate, by_columns, refined, settings: self };
         let (expected, marginal) = source.at(None, None)?;
         if let (Some(by_columns), Some((phi, prevalence))) = (&source.by_columns, marginal) {
             given = by_columns.names();
