@@ -402,11 +402,13 @@ impl Report {
             }
         }
         let only = if self.findings.mechanism.is_some() { "and the given columns" } else { "alone" };
+        let refined = self.findings.refinement.as_ref().is_some_and(|refinement| refinement.agrees);
+        let whose = if refined { " The curves are those of the cross-fitted classifier." } else { "" };
         Some(Figure {
             id: "sensitivity",
             title: "What if labels also depend on how easy a row is?".into(),
             about: format!(
-                "Class shares if the odds of a label were this many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class {only}. If the curves are flat, the estimate does not depend on that assumption."
+                "Class shares if the odds of a label were this many times larger for the easiest row of a class than for the hardest. At 1, labels depend on the class {only}. If the curves are flat, the estimate does not depend on that assumption.{whose}"
             ),
             table: table(&["class", "odds factor", "phi", "share"], lines.into_iter()),
             chart: Chart::Lines {

@@ -50,9 +50,16 @@ impl Report {
                 " The probabilities were calibrated on the labelled rows by temperature scaling with a bias per class.",
             );
         }
+        if found.prior_weight > 0.0 && found.audit.is_none() {
+            out.push_str(&format!(
+                " The class shares of the unlabelled rows had a Dirichlet prior at those of the labelled rows, with the weight of {} rows{}.",
+                (10.0 * found.prior_weight).round() / 10.0,
+                if found.prior_by_default { "; the intervals were made without it" } else { "" }
+            ));
+        }
         if found.refinement.as_ref().is_some_and(|refinement| refinement.agrees) {
             out.push_str(
-                " P(labelled | class) and the class shares were then estimated again, by the observed likelihood of the predictions of the network that was trained on all rows; the intervals are those of the first estimate, extended where they did not contain the second.",
+                " P(labelled | class) and the class shares were then estimated again, by the observed likelihood of the predictions of the trained network; the intervals are those of the first estimate, extended where they did not contain the second.",
             );
         }
         if found.interval.kind != IntervalKind::None && found.audit.is_none() {

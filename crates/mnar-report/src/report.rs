@@ -254,8 +254,8 @@ impl Training {
     /// Which model phi comes from, where the trained one was asked too.
     pub(crate) fn refined_phi(&self, findings: &Findings) -> Option<&'static str> {
         findings.refinement.as_ref().map(|refinement| match refinement.agrees {
-            true => "phi and the class shares follow from the trained model, which agrees with the cross-fitted classifier within chance and tells the classes apart better. The intervals are those of the cross-fitted classifier.",
-            false => "phi and the class shares follow from the cross-fitted classifier. Those of the trained model were not taken over: they differ by more than chance, or leave a class without unlabelled rows.",
+            true => "phi and the class shares follow from the trained model, whose estimate agrees with that of the cross-fitted classifier within chance. The intervals are those of the cross-fitted classifier, extended where they did not contain the new estimate.",
+            false => "phi and the class shares follow from the cross-fitted classifier. Those of the trained model were not taken over: they differ by more than chance, leave a class without unlabelled rows, or did not converge.",
         })
     }
 

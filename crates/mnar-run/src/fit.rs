@@ -458,15 +458,19 @@ impl Run<'_> {
         let targets = guess.as_ref().map(|guess| guess.targets(findings, &method)).transpose()?;
         let adjusts = method.adjusts_logits();
         let mut trained = self.train(Stage::Debiased, method, row_phi, targets.as_deref(), progress)?;
-        if targets.is_some() && name.takes_cross_fitted() {
-            findings.refine(&likely_phi(&trained.network, self.examples, self.labels)?);
+        if targets.is_some() && name.takes_cross_fitted() && findings.can_be_refined() {
+            match likely_phi(&trained.network, self.examples, self.labels) {
+                Ok(estimate) => findings.refine(&estimate),
+                Err(error) => findings.warnings.push(format!("the trained network led to no phi of its own: {error}")),
+            }
         }
         let phi = match &findings.refinement {
             Some(refinement) if refinement.agrees => findings.phi.clone(),
             _ => name.reported_phi(&cross_fitted, trained.mechanism.phi()).clone(),
         };
         if let (Some(targets), true, true) = (&targets, adjusts, trained.held_out.is_empty()) {
-            let phi = Propensity::new(&phi, row_phi);
+            // The targets follow from the phi that training started from, and so does what is compared with them.
+            let phi = Propensity::new(&cross_fitted, row_phi);
             trained.temperature = Guess::temperature(&trained.network, self.examples, self.labels, targets, &phi);
         }
         let mut held_out = self.scores(&trained);
@@ -487,8 +491,9 @@ impl Run<'_> {
             held_out = others.mixed(&shares, &propensity, rows, &held_out, weight);
             beside = Some(others.train(&table, self.labels, &shares, weight, self.plan.seed(), progress)?);
         }
-        // The networks of the folds have seen the rows that were held out.
-        let guides = guess.filter(|_| trained.held_out.is_empty()).and_then(|guess| guess.guides(findings));
+        // The networks of the folds have seen the rows that were held out, and know nothing of columns beside the images.
+        let alone = self.plan.classifier == FinalClassifier::Network || self.beside().is_some();
+        let guides = guess.filter(|_| !alone && trained.held_out.is_empty()).map(|guess| guess.guides(findings));
         Ok(Debiased { trained, phi, beside, guides, held_out })
     }
 

@@ -49,11 +49,10 @@ impl Guess {
         Ok(Self { posteriors: Posteriors::new(all, PosteriorKind::Labelled)?, networks })
     }
 
-    /// The networks, to count beside the one that they guide. `None` where labelling depends on columns, which they do not know.
-    pub fn guides(self, findings: &Findings) -> Option<Guides> {
+    /// The networks, to count beside the one that they guide.
+    pub fn guides(self, findings: &Findings) -> Guides {
         let classes = self.posteriors.n_classes();
-        let by_class = findings.row_phi.is_none();
-        by_class.then(|| Guides::new(self.networks, findings.calibration.as_ref(), classes))
+        Guides::new(self.networks, findings.calibration.as_ref(), classes)
     }
 
     /// The confidence from which on a network that these targets guide goes its own way. `targets` has one line per row.

@@ -100,7 +100,7 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consistency: Option<ConsistencyName>,
 
-    /// The model of a table [default: auto]
+    /// What the final model is made of [default: auto for tables and for guided training]
     #[arg(long, value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier: Option<FinalClassifier>,
@@ -285,11 +285,12 @@ pub enum AugmentName {
     Medical,
 }
 
-/// The model of a table.
+/// What the final model is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalClassifier {
-    /// A mixture of softmax regression, trees and the network, by their losses on rows that they have not seen
+    /// For tables a mixture of softmax regression, trees and the network, by their losses on rows that they have not seen; for
+    /// images the network and the networks that guided it, if some did
     #[default]
     Auto,
     /// The network alone

@@ -115,7 +115,8 @@ impl FitPlan {
         architecture.check(shape, labels.n_classes())?;
         let train = train_settings(options, shape, labels, consistency, &architecture)?;
         train.check()?;
-        let classifier = final_classifier(options, image.is_some(), cross_fit_with, method)?;
+        let guided = consistency == ConsistencyName::Guided;
+        let classifier = final_classifier(options, image.is_some(), guided, cross_fit_with, method)?;
         if options.replicates.is_some_and(|replicates| replicates > 0) && !refits {
             return Err(RunError::options(
                 "the bootstrap refits its classifier, and a network takes too long for that",
@@ -130,7 +131,11 @@ impl FitPlan {
             folds: options.folds.unwrap_or(5),
             replicates: if refits { options.replicates } else { Some(0) },
             permutations: options.permutations.unwrap_or(9999),
-            given: options.given.clone().unwrap_or_default(),
+            // What scores images has not seen the columns beside them, unless they were asked for: none are found there.
+            given: match options.given.clone().unwrap_or_default() {
+                Given::Auto if image.is_some() => Given::None,
+                given => given,
+            },
             baseline: !options.no_baseline.unwrap_or(false),
             phi,
             shares,
@@ -293,6 +298,7 @@ fn is_given(given: &[String], column: &str) -> bool {
 fn final_classifier(
     options: &FitOptions,
     images: bool,
+    guided: bool,
     cross_fit: CrossFitWith,
     method: MethodName,
 ) -> Result<FinalClassifier, RunError> {
@@ -306,6 +312,8 @@ fn final_classifier(
             [Remedy::unset("cross-fit"), Remedy::unset("method")],
         )),
         Some(asked) => Ok(asked),
+        // The networks that guided it are of the same architecture.
+        None if guided => Ok(FinalClassifier::Auto),
         // A network that was asked for is what the user gets.
         None if options.network.is_some() || options.hidden.is_some() || !with_trees => Ok(FinalClassifier::Network),
         None => Ok(FinalClassifier::Auto),
@@ -491,6 +499,10 @@ mod tests {
         let image = InputShape::Image(ImageShape::flat(28, 28, 1));
         let of_image = plan(&FitOptions::default(), image).unwrap();
         assert_eq!((of_image.method, of_image.consistency), (MethodName::Adjusted, ConsistencyName::Guided));
+        // The networks of the folds count, unless the network alone was asked for; no column is looked for beside the images.
+        assert_eq!((of_image.classifier, &of_image.given), (FinalClassifier::Auto, &Given::None));
+        let alone = FitOptions { classifier: Some(FinalClassifier::Network), ..Default::default() };
+        assert_eq!(plan(&alone, image).unwrap().classifier, FinalClassifier::Network);
         assert_eq!((of_image.train.validation, of_image.fold_train.validation), (0.0, 0.0));
         // One epoch is one step here.
         assert_eq!((of_image.train.epochs, of_image.fold_train.epochs), (400, 120));

@@ -108,7 +108,7 @@ fn a_guided_run_learns_from_all_labels_and_resumes_to_the_same_bits() {
     let accuracy = metrics.iter().find(|metric| metric.name == mnar::evaluate::MetricName::Accuracy).unwrap();
     assert!(accuracy.ci95.is_some());
     let page = fs::read_to_string(whole.join("report.html")).unwrap();
-    assert!(page.contains("follow from the trained model, which agrees"));
+    assert!(page.contains("follow from the trained model, whose estimate agrees"));
     assert!(page.contains("none was held out to judge it by") && !page.contains("held-out rows is its own"));
 
     // The networks of the folds count beside it, in the run and wherever it predicts.

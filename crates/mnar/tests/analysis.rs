@@ -2,14 +2,16 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::analysis::{
-    EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings, VerdictKind,
+    Calibrate, EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
+    VerdictKind,
 };
 use mnar::calibrate::Calibration;
 use mnar::classify::{Classifier, Fitted, SoftmaxRegression, Training};
 use mnar::crossfit::{CrossFit, FoldPlan};
+use mnar::diagnose::Verdict;
 use mnar::estimate::{Estimator, LabelShift, SharePrior};
 use mnar::progress::{Progress, Stage};
-use mnar::{Class, ClassShares, Error, Labels, Phi, Sample};
+use mnar::{Class, ClassShares, Error, Labels, Phi, PosteriorKind, Posteriors, Sample};
 use ndarray::{Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -115,11 +117,38 @@ fn the_prior_by_default_leaves_the_intervals_alone() {
         let (usual, alone) = (found(None), found(Some(0.0)));
         assert_eq!((usual.prior_weight, alone.prior_weight), (6.0, 0.0));
         assert!(usual.phi != alone.phi && usual.labelling.is_some());
+        assert_eq!((usual.prior_by_default, alone.prior_by_default), (true, false));
         assert_eq!(usual.phi_se, alone.phi_se);
+        // Nor does it hide what the data do not say.
+        assert_eq!(usual.identifiability, alone.identifiability);
         let (intervals, without) = (usual.phi_ci95.unwrap(), alone.phi_ci95.unwrap());
         for ((found, without), phi) in intervals.iter().zip(&without).zip(usual.phi.iter()) {
             assert_eq!(*found, (without.0.min(*phi), without.1.max(*phi)), "{interval:?}");
         }
+    }
+}
+
+/// Two classes with two labels each, which the classifier confuses in a share e of the rows: the doubt is e(1 − e)/(10(1 − 2e))², at
+/// most 1. There are 100 unlabelled rows per label.
+#[test]
+fn the_prior_by_default_grows_where_labels_do_not_say_what_is_confused() {
+    for (e, weight) in [(0.1, 6.0), (0.45, 600.0 * 0.2475), (0.49, 600.0)] {
+        let classes = [Some("a"), Some("a"), Some("b"), Some("b")].into_iter().chain([None; 400]);
+        let labels = Labels::from_values(classes).unwrap();
+        let of_row = |row: usize| if (row < 2) || (row > 3 && row.is_multiple_of(3)) { 1.0 - e } else { e };
+        let p = Array2::from_shape_fn((404, 2), |(row, k)| if k == 0 { of_row(row) } else { 1.0 - of_row(row) });
+        let posteriors = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
+        let plan = FoldPlan::for_labels(&labels, 2, 0).unwrap();
+        let evidence = Evidence::predictions(&posteriors, &labels).cross_fitted(&plan);
+        let interval = IntervalMethod::Information;
+        let settings = EstimateSettings { calibrate: Calibrate::None, interval, ..Default::default() };
+        let found = settings.run(&evidence, &()).unwrap();
+        assert!((found.prior_weight - weight).abs() < 1e-9 * weight, "{e}: {}", found.prior_weight);
+        let poor = found.identifiability.unwrap().verdict == Verdict::Poor;
+        assert!(poor || weight < 600.0);
+        // Nobody but the cross-fit gets a prior.
+        let given = settings.run(&Evidence::predictions(&posteriors, &labels), &()).unwrap();
+        assert_eq!(given.prior_weight, 0.0);
     }
 }
 
@@ -140,7 +169,8 @@ fn phi_is_refined_where_nothing_contradicts_it() {
         estimate
     };
     let se = before.prevalence_se.as_ref().unwrap()[0];
-    for (errors, agrees) in [(1.5, true), (3.0, false)] {
+    // By itself, a share 2.1 standard errors off would differ by more than chance; one of two shares may.
+    for (errors, agrees) in [(2.1, true), (3.0, false)] {
         let estimate = of_shares(before.prevalence[0] + errors * se);
         let mut after = before.clone();
         after.refine(&estimate);
@@ -168,6 +198,11 @@ fn phi_is_refined_where_nothing_contradicts_it() {
     let mut after = before.clone();
     after.refine(&at_bound);
     assert!(!after.refinement.as_ref().unwrap().agrees && after.phi == before.phi);
+    // Nor is a model asked that the data could not contradict.
+    let mut poor = before.clone();
+    poor.identifiability.as_mut().unwrap().verdict = Verdict::Poor;
+    poor.refine(&of_shares(before.prevalence[0]));
+    assert!(poor.refinement.is_none() && poor.phi == before.phi);
     let mut unclear = before.clone();
     unclear.verdict.as_mut().unwrap().kind = VerdictKind::Unclear;
     unclear.refine(&of_shares(before.prevalence[0]));

@@ -161,8 +161,8 @@ pub(crate) struct EstimateArgs {
     #[arg(long, value_enum, default_value_t = Calibrate::Auto)]
     pub(crate) calibrate: Calibrate,
 
-    /// Shrink the shares of the unlabelled rows towards those of the labelled rows with the weight of this many rows [default: 0, or
-    /// 3 per class with --features]
+    /// Shrink the shares of the unlabelled rows towards those of the labelled rows with the weight of this many rows [default: 0;
+    /// with --features 3 per class, more if labels are very few]
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true)]
     pub(crate) prior_weight: Option<f64>,
 

@@ -136,6 +136,9 @@ pub struct Findings {
     pub clipped: Vec<String>,
     /// The weight of the prior, in rows.
     pub prior_weight: f64,
+    /// Whether nobody asked for that prior: the intervals are made without it then.
+    #[serde(default)]
+    pub prior_by_default: bool,
     /// How the intervals were made.
     pub interval: IntervalAbout,
     /// The calibration, where there was one.
@@ -228,6 +231,7 @@ impl Findings {
             stop: Stop::ClosedForm,
             clipped: Vec::new(),
             prior_weight: 0.0,
+            prior_by_default: false,
             interval: IntervalAbout::new(IntervalKind::None),
             calibration: None,
             column_calibration: None,
@@ -288,9 +292,11 @@ impl EstimateSettings {
         // Checks lengths and classes before any work.
         let raw_sample = Sample::new(raw, labels)?;
         let found = self.search(&recipe, evidence, progress)?;
-        let Searched { ran, mut intervals, mut labelling, groups, identified: shadow, row_phi, terms } = found;
+        let Searched { ran, alone, mut intervals, mut labelling, groups, identified: shadow, row_phi, terms } = found;
         let (by, groups) = groups.unzip();
         let Ran { estimate, calibration, mechanism, .. } = ran;
+        // A prior that nobody asked for must not hide from the checks what the data do not say.
+        let unshrunk = alone.as_ref().unwrap_or(&estimate);
         let used = calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
         let sample = Sample::new(used, labels)?;
         let matrices = fits_matrices(labels.n_classes());
@@ -329,13 +335,13 @@ impl EstimateSettings {
                 }
             },
         };
-        let identified = if matrices { Some(identifiability(&sample, &estimate)?) } else { None };
+        let identified = if matrices { Some(identifiability(&sample, unshrunk)?) } else { None };
         let columns: Vec<&[f64]> = terms.iter().map(Vec::as_slice).collect();
-        let start = by_columns.cloned().unwrap_or_else(|| Mechanism::of_classes(&estimate.phi));
+        let start = by_columns.cloned().unwrap_or_else(|| Mechanism::of_classes(&unshrunk.phi));
         if let Some(identified) = identified.as_ref().filter(|_| labelling.is_some())
             && intervals.widen(
                 &sample.given(&columns)?,
-                &estimate,
+                unshrunk,
                 &start,
                 evidence.features.map(|features| features.classifier),
                 identified.verdict == Verdict::Poor,
@@ -366,13 +372,13 @@ impl EstimateSettings {
         let audited = match evidence.audit {
             None => None,
             Some(audit) => {
-                let population = population(&sample, &estimate.phi, row_phi.as_deref())?;
+                let population = population(&sample, &unshrunk.phi, row_phi.as_deref())?;
                 let se = parts.intervals.prevalence_se.as_deref();
-                Some(audit.estimate(&population, labels, &estimate.prevalence, se)?)
+                Some(audit.estimate(&population, labels, &unshrunk.prevalence, se)?)
             }
         };
         let verdict = labelling.as_mut().map(|labelling| {
-            let expected = expected_rates(used, &estimate.phi, row_phi.as_deref());
+            let expected = expected_rates(used, &unshrunk.phi, row_phi.as_deref());
             labelling.verdict(&Circumstances {
                 classes: labels.names(),
                 phi: &estimate.phi,
@@ -484,7 +490,7 @@ impl EstimateSettings {
         }
         warnings.extend(contradiction);
         if !estimate.stop.converged() {
-            warnings.push(format!("the estimator stopped before it converged: {:?}", estimate.stop));
+            warnings.push(not_converged(&estimate.stop));
         }
         if bcts.as_ref().is_some_and(|bcts| !bcts.converged) {
             warnings.push("the calibration stopped before it converged; compare with no calibration".into());
@@ -511,6 +517,7 @@ impl EstimateSettings {
             converged: estimate.stop.converged(),
             clipped,
             prior_weight: estimate.prior_weight,
+            prior_by_default: recipe.has_default_prior() && estimate.prior_weight > 0.0,
             interval: intervals.about,
             calibration: bcts,
             column_calibration: by_columns,
@@ -589,6 +596,11 @@ impl EstimateSettings {
             .collect::<Result<_, _>>()?;
         Ok(Some(needed))
     }
+}
+
+/// What is said of an estimator that did not converge.
+pub(super) fn not_converged(stop: &Stop) -> String {
+    format!("the estimator stopped before it converged: {stop:?}")
 }
 
 /// What is said of classes whose phi is at its bound.

@@ -131,7 +131,8 @@ pub struct EstimateSettings {
     /// Precision of the biases of the calibration. `None` learns it from the data.
     pub bias_precision: Option<f64>,
     /// How many rows the labelled rows' shares count for as a prior of the unlabelled rows' shares. `None` takes
-    /// [`PRIOR_ROWS_PER_CLASS`] for label shift with a classifier that is cross-fitted here, and no prior otherwise.
+    /// [`PRIOR_ROWS_PER_CLASS`] for label shift with a classifier that is cross-fitted here, more where labels are too few to say which
+    /// classes it confuses, and no prior otherwise.
     pub prior_weight: Option<f64>,
     /// How intervals are made.
     pub interval: IntervalMethod,
@@ -315,6 +316,11 @@ impl Recipe {
     /// Whether the prior, if there is one, was asked for.
     pub(super) fn prior_asked_for(&self) -> bool {
         self.prior != SharePrior::None && !self.by_default
+    }
+
+    /// Whether there is a prior that nobody asked for.
+    pub(super) fn has_default_prior(&self) -> bool {
+        self.by_default
     }
 
     /// The kind of posteriors that it takes.

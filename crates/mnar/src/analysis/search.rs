@@ -8,6 +8,7 @@ use super::recipe::{Chosen, Given, GivenColumns, Ran, Recipe};
 use super::{ByGroup, EstimateSettings, Evidence, GroupFindings, LEVEL, ScoredBy};
 use crate::covariates::Covariates;
 use crate::error::Error;
+use crate::estimate::PhiEstimate;
 use crate::interval::Draws;
 use crate::labels::Labels;
 use crate::phi::Phi;
@@ -15,11 +16,13 @@ use crate::posteriors::PosteriorKind;
 use crate::progress::Progress;
 use crate::rows::Sample;
 use crate::test::{BeyondColumns, affordable_permutations};
-use std::borrow::Cow;
 
 /// The estimate that the search ends with, and what it found on the way.
 pub(super) struct Searched {
     pub(super) ran: Ran,
+    /// The estimate without a prior that nobody asked for, where that is another one: the intervals are made around it, and checks
+    /// look at it.
+    pub(super) alone: Option<PhiEstimate>,
     pub(super) intervals: Intervals,
     pub(super) labelling: Option<Labelling>,
     pub(super) groups: Option<(ByGroup, Vec<GroupFindings>)>,
@@ -98,9 +101,9 @@ impl EstimateSettings {
         if !questioned {
             let groups = step.groups(by, labels);
             let intervals = step.intervals(method, recipe, evidence)?;
-            let ran = step.ran;
+            let Step { ran, alone, .. } = step;
             let (labelling, row_phi, terms) = (None, None, Vec::new());
-            return Ok(Searched { ran, intervals, labelling, groups, identified: true, row_phi, terms });
+            return Ok(Searched { ran, alone, intervals, labelling, groups, identified: true, row_phi, terms });
         }
 
         let class_enough = step.check.clone();
@@ -152,8 +155,9 @@ impl EstimateSettings {
         };
         let groups = step.groups(by, labels);
         let intervals = step.intervals(method, recipe, evidence)?;
-        let terms = step.candidates.design.into_columns();
-        Ok(Searched { ran: step.ran, intervals, labelling: Some(labelling), groups, identified, row_phi, terms })
+        let Step { candidates, ran, alone, .. } = step;
+        let terms = candidates.design.into_columns();
+        Ok(Searched { ran, alone, intervals, labelling: Some(labelling), groups, identified, row_phi, terms })
     }
 }
 
@@ -161,6 +165,8 @@ impl EstimateSettings {
 struct Step<'a> {
     candidates: Candidates<'a>,
     ran: Ran,
+    /// The estimate without a prior that nobody asked for, where that is another one.
+    alone: Option<PhiEstimate>,
     draws: Option<Draws<Draw>>,
     check: Option<super::ColumnsCheck>,
 }
@@ -205,7 +211,12 @@ impl<'a> Steps<'a> {
         };
         let used = ran.calibration.as_ref().map_or(raw, |calibration| &calibration.posteriors);
         let check = candidates.check(&ran, scores, used, labels, scored)?;
-        Ok(Step { candidates, ran, draws, check })
+        let alone = recipe.of_intervals();
+        let alone = match ran.estimate.prior_weight == alone.prior.weight() || !candidates.design.is_empty() {
+            true => None,
+            false => Some(alone.estimate(&Sample::new(used, labels)?)?),
+        };
+        Ok(Step { candidates, ran, alone, draws, check })
     }
 }
 
@@ -266,11 +277,8 @@ impl Step<'_> {
         let sample = Sample::new(used, evidence.labels)?.given(&terms)?;
         let (ran, recipe) = (&self.ran, recipe.of_intervals());
         let mechanism = ran.mechanism.as_ref().map(|found| &found.mechanism).filter(|found| !found.terms.is_empty());
-        let around = match mechanism {
-            None if recipe.prior.weight() != ran.estimate.prior_weight => Cow::Owned(recipe.estimate(&sample)?),
-            _ => Cow::Borrowed(&ran.estimate),
-        };
-        let mut intervals = Intervals::make(method, &recipe, evidence, &sample, &around, mechanism, self.draws.take())?;
+        let around = self.alone.as_ref().unwrap_or(&ran.estimate);
+        let mut intervals = Intervals::make(method, &recipe, evidence, &sample, around, mechanism, self.draws.take())?;
         intervals.hold(&ran.estimate);
         Ok(intervals)
     }

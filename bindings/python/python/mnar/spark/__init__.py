@@ -81,7 +81,8 @@ class LabelMechanism(WalkedMechanism):
             Class shares and phi are estimated for each group of this column too: ``found_["groups"]``, without intervals.
         cache : bool, optional
             Spark keeps the needed columns until the end, 8 bytes per number, in the form in which Python gets them, so that rows are
-            converted once instead of in every pass. Needs `DataFrame.persist`, which serverless Spark may not have.
+            converted once instead of in every pass. Python then holds a whole partition at a time. Needs `DataFrame.persist`, which
+            serverless Spark may not have.
         """
         with closing(SparkRows(df, cache)) as source:
             rows = Rows(
