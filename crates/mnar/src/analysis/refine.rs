@@ -76,7 +76,7 @@ impl Findings {
         let stopped = not_converged(&self.stop);
         self.warnings.retain(|warning| *warning != at_bound(&self.clipped) && *warning != stopped);
         self.clipped.clear();
-        (self.converged, self.stop) = (true, estimate.stop.clone());
+        (self.converged, self.stop) = (true, estimate.stop);
         (self.prior_weight, self.prior_by_default) = (estimate.prior_weight, false);
         self.effective_sample_size = effective_sample_size(&estimate.tally.counts, &estimate.phi);
         // Its words name how far apart the phi of classes are. There are no doubts, or the verdict would be unclear.
