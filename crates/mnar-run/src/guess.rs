@@ -1,14 +1,14 @@
 //! What cross-fitted networks say about labels that are missing, for training that is guided by it.
 
 use crate::error::RunError;
-use crate::guides::Guides;
+use crate::guides::{Guides, all_together};
 use mnar::analysis::Findings;
 use mnar::crossfit::CrossFitted;
 use mnar::{Labels, Phi, PosteriorKind, Posteriors};
 use mnar_train::method::Method;
 use mnar_train::model::Network;
 use mnar_train::{Examples, Propensity, logits, network_of};
-use ndarray::{Array2, ArrayView1};
+use ndarray::ArrayView1;
 
 /// A phi above this is not believed when missing labels are guessed: a phi of 1 is only an estimate, but taken literally it would
 /// mean that no unlabelled row is of that class.
@@ -27,6 +27,8 @@ const THRESHOLDS: (f64, f64) = (0.5, 0.95);
 pub struct Guess {
     /// p(y | x, labelled), of networks that have not seen the label of the row.
     posteriors: Posteriors,
+    /// p(y | x, labelled), of all networks together.
+    together: Posteriors,
     networks: Vec<Network>,
 }
 
@@ -34,25 +36,19 @@ impl Guess {
     /// No network has seen the label of an unlabelled row, so all of them together score it, by the mean of their logits. A
     /// labelled row keeps the score of the one network that has not seen its label.
     pub fn new(fitted: &CrossFitted<Examples>, examples: &Examples, labels: &Labels) -> Result<Self, RunError> {
-        let unlabelled: Vec<usize> = (0..labels.len()).filter(|&row| !labels.is_labelled(row)).collect();
-        let mut sum = Array2::zeros((unlabelled.len(), labels.n_classes()));
-        for network in &fitted.models {
-            sum += &network.logits(examples, &unlabelled)?;
+        let networks: Vec<Network> = fitted.models.iter().filter_map(|model| network_of(&**model).cloned()).collect();
+        let together = all_together(&networks, examples, labels.n_classes())?;
+        let mut posteriors = together.view().to_owned();
+        for (row, _) in labels.labelled() {
+            posteriors.row_mut(row).assign(&fitted.posteriors.row(row));
         }
-        let mean = sum / fitted.models.len() as f64;
-        let together = Posteriors::from_logits(mean.view(), PosteriorKind::Labelled)?;
-        let mut all = fitted.posteriors.view().to_owned();
-        for (&row, p) in unlabelled.iter().zip(together.view().rows()) {
-            all.row_mut(row).assign(&p);
-        }
-        let networks = fitted.models.iter().filter_map(|model| network_of(&**model).cloned()).collect();
-        Ok(Self { posteriors: Posteriors::new(all, PosteriorKind::Labelled)?, networks })
+        Ok(Self { posteriors: Posteriors::new(posteriors, PosteriorKind::Labelled)?, together, networks })
     }
 
-    /// The networks, to count beside the one that they guide.
-    pub fn guides(self, findings: &Findings) -> Guides {
+    /// The networks, to count beside the one that they guide, and what they say of all rows.
+    pub fn guides(self, findings: &Findings) -> (Guides, Posteriors) {
         let classes = self.posteriors.n_classes();
-        Guides::new(self.networks, findings.calibration.as_ref(), classes)
+        (Guides::new(self.networks, findings.calibration.as_ref(), classes), self.together)
     }
 
     /// The confidence from which on a network that these targets guide goes its own way. `targets` has one line per row.

@@ -72,20 +72,19 @@ impl Guides {
         Ok(Some(Self { networks, about }))
     }
 
-    /// p(y | x) of the network and its guides together. `network` has that of the network.
+    /// What the guides say of these rows together, not calibrated.
+    pub(crate) fn together(&self, examples: &Examples) -> Result<Posteriors, RunError> {
+        all_together(&self.networks, examples, self.about.calibration.biases.len())
+    }
+
+    /// p(y | x) of the network and its guides together. `network` has that of the network, and `together` what the guides say.
     pub(crate) fn population(
         &self,
         network: &Posteriors,
-        examples: &Examples,
+        together: &Posteriors,
         phi: &Propensity<'_>,
     ) -> Result<Posteriors, RunError> {
-        let rows: Vec<usize> = (0..examples.len()).collect();
-        let mut sum = Array2::zeros((rows.len(), network.n_classes()));
-        for guide in &self.networks {
-            sum += &logits(guide, examples, &rows);
-        }
-        let mean = sum / self.networks.len() as f64;
-        let labelled = self.about.calibration.apply(&Posteriors::from_logits(mean.view(), PosteriorKind::Labelled)?)?;
+        let labelled = self.about.calibration.apply(together)?;
         let mut all = Array2::zeros((network.len(), network.n_classes()));
         for (row, mut to) in all.rows_mut().into_iter().enumerate() {
             let parts = [
@@ -98,6 +97,17 @@ impl Guides {
     }
 }
 
+/// p(y | x, labelled) of every row, from the mean of the logits of all networks.
+pub(crate) fn all_together(networks: &[Network], examples: &Examples, classes: usize) -> Result<Posteriors, RunError> {
+    let rows: Vec<usize> = (0..examples.len()).collect();
+    let mut sum = Array2::zeros((rows.len(), classes));
+    for network in networks {
+        sum += &logits(network, examples, &rows);
+    }
+    let mean = sum / networks.len() as f64;
+    Ok(Posteriors::from_logits(mean.view(), PosteriorKind::Labelled)?)
+}
+
 fn broken(folder: &Path, why: impl ToString) -> RunError {
     RunError::BrokenModel { path: folder.join(FILE), why: why.to_string() }
 }
@@ -108,6 +118,7 @@ mod tests {
     use mnar::{Phi, Posteriors};
     use mnar_data::{ImageShape, Images, Inputs};
     use mnar_train::Encoding;
+    use mnar_train::augment::Orientation;
     use mnar_train::model::Architecture;
 
     const SHAPE: ImageShape = ImageShape { depth: 1, height: 2, width: 2, channels: 1 };
@@ -121,7 +132,12 @@ mod tests {
             phi: Phi::new(vec![0.2, 0.8]).unwrap(),
             by_columns: None,
             temperature: 1.0,
-            encoding: Encoding::Images { shape: SHAPE, mean: vec![0.5], sd: vec![0.5] },
+            encoding: Encoding::Images {
+                shape: SHAPE,
+                mean: vec![0.5],
+                sd: vec![0.5],
+                orientation: Orientation::default(),
+            },
         }
     }
 
@@ -142,7 +158,7 @@ mod tests {
         let own = Posteriors::from_logits(logits(&network(3), &examples, &[0, 1]).view(), PosteriorKind::Population);
         let (own, phi) = (own.unwrap(), Propensity::new(&model.phi, None));
         let guides = Guides::new(networks.to_vec(), None, 2);
-        let found = guides.population(&own, &examples, &phi).unwrap();
+        let found = guides.population(&own, &guides.together(&examples).unwrap(), &phi).unwrap();
         let mean = (logits(&networks[0], &examples, &[0, 1]) + logits(&networks[1], &examples, &[0, 1])) / 2.0;
         for row in 0..2 {
             let log_ratio = |a: f64, b: f64| (a / b).ln();

@@ -217,6 +217,17 @@ impl FitPlan {
         }
     }
 
+    /// The mirrors and turns of images over which networks are averaged: those that guided training has taught them to take as
+    /// equal. The methods of the paper score images as they are.
+    pub fn orientation(&self) -> Orientation {
+        let guided = self.consistency == ConsistencyName::Guided;
+        self.train
+            .augment
+            .as_ref()
+            .filter(|_| guided)
+            .map_or_else(Orientation::default, |augment| Orientation::of_view(&augment.weak))
+    }
+
     /// Seed of every draw.
     pub fn seed(&self) -> u64 {
         self.train.seed

@@ -78,7 +78,7 @@ pub fn predict<'a>(run: &Path, data: impl Into<Source<'a>>, options: &PredictOpt
         population = beside.population(&population, &table, &phi)?;
     }
     if let Some(guides) = guides {
-        population = guides.population(&population, &examples, &phi)?;
+        population = guides.population(&population, &guides.together(&examples)?, &phi)?;
     }
     let sets = match (options.sets, Table::new(&model.encoding, &examples)) {
         (None, _) => None,

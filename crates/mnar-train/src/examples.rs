@@ -1,6 +1,6 @@
 //! Rows as a network sees them: encoded tables, or images scaled and augmented batch by batch.
 
-use crate::augment::{Strong, Weak};
+use crate::augment::{Orientation, Strong, Weak};
 use crate::error::TrainError;
 use mnar_data::{Checksum, ImageShape, Images, Inputs, Sum, TableEncoder};
 use ndarray::{Array2, ArrayView2};
@@ -21,6 +21,9 @@ pub enum Encoding {
         mean: Vec<f32>,
         /// The standard deviation of each channel.
         sd: Vec<f32>,
+        /// Mirrors and turns over which the scores of an image are averaged.
+        #[serde(default)]
+        orientation: Orientation,
     },
 }
 
@@ -32,7 +35,7 @@ impl Encoding {
     pub fn check(&self) -> Result<(), &'static str> {
         match self {
             Self::Table(encoder) => encoder.check(),
-            Self::Images { shape, mean, sd } => {
+            Self::Images { shape, mean, sd, .. } => {
                 if shape.checked_len().is_none_or(|len| len > LARGEST_IMAGE) {
                     return Err("the images are empty, or too large");
                 }
@@ -51,17 +54,25 @@ impl Encoding {
             Inputs::Table(table) => Self::Table(TableEncoder::fit(table)?),
             Inputs::Images(images) => {
                 let (mean, sd) = channel_moments(images);
-                Self::Images { shape: images.shape(), mean, sd }
+                Self::Images { shape: images.shape(), mean, sd, orientation: Orientation::default() }
             }
         })
+    }
+
+    /// The same, with scores averaged over these mirrors and turns of an image.
+    pub fn oriented(self, orientation: Orientation) -> Self {
+        match self {
+            Self::Images { shape, mean, sd, .. } => Self::Images { shape, mean, sd, orientation },
+            table @ Self::Table(_) => table,
+        }
     }
 
     /// The encoded rows.
     pub fn examples(&self, inputs: Inputs) -> Result<Examples, TrainError> {
         Ok(match (self, inputs) {
             (Self::Table(encoder), Inputs::Table(table)) => Examples::Table(encoder.encode(&table)?),
-            (Self::Images { mean, sd, .. }, Inputs::Images(images)) => {
-                Examples::Images { images, mean: mean.clone(), sd: sd.clone() }
+            (Self::Images { mean, sd, orientation, .. }, Inputs::Images(images)) => {
+                Examples::Images { images, mean: mean.clone(), sd: sd.clone(), orientation: *orientation }
             }
             (Self::Table(_), Inputs::Images(_)) => {
                 return Err(TrainError::WrongInput { network: "model", takes: "a table", found: "images".into() });
@@ -114,6 +125,8 @@ pub enum Examples {
         mean: Vec<f32>,
         /// The standard deviation of each channel.
         sd: Vec<f32>,
+        /// Mirrors and turns over which the scores of an image are averaged.
+        orientation: Orientation,
     },
 }
 
@@ -122,6 +135,8 @@ pub enum Examples {
 pub enum View<'a> {
     /// The rows as they are.
     Plain,
+    /// Mirrored and turned in one of the ways of an orientation.
+    Shown(Orientation, usize),
     /// Flips and shifts.
     Weak(&'a Weak, Draw),
     /// RandAugment and cutout.
@@ -155,6 +170,15 @@ impl Examples {
         }
     }
 
+    /// The views whose scores are averaged, the rows as they are first.
+    pub(crate) fn views(&self) -> impl Iterator<Item = View<'static>> {
+        let orientation = match self {
+            Self::Table(_) => Orientation::default(),
+            Self::Images { orientation, .. } => *orientation,
+        };
+        (0..orientation.views()).map(move |view| View::Shown(orientation, view))
+    }
+
     /// A checksum of all values.
     pub(crate) fn checksum(&self) -> Sum {
         let mut checksum = Checksum::default();
@@ -163,7 +187,7 @@ impl Examples {
             Self::Table(rows) => {
                 rows.rows().into_iter().for_each(|row| checksum.add(&bytes(&mut row.iter().copied())));
             }
-            Self::Images { images, mean, sd } => {
+            Self::Images { images, mean, sd, .. } => {
                 checksum.add(&bytes(&mut mean.iter().chain(sd).copied()));
                 checksum.add(images.all());
             }
@@ -196,7 +220,7 @@ impl Examples {
                     batch.extend(table.row(row));
                 }
             }
-            Self::Images { images, mean, sd } => {
+            Self::Images { images, mean, sd, .. } => {
                 let shape = images.shape();
                 batch.resize(start + rows.len() * shape.len(), 0.0);
                 let batch = &mut batch[start..];
@@ -204,7 +228,11 @@ impl Examples {
                     to.iter_mut().zip(images.pixels(row)).for_each(|(to, &pixel)| *to = f32::from(pixel) / 255.0);
                 });
                 match view {
-                    View::Plain => {}
+                    View::Plain | View::Shown(_, 0) => {}
+                    View::Shown(orientation, view) => batch.par_chunks_mut(shape.len()).for_each_init(
+                        || vec![0.0; shape.len()],
+                        |scratch, image| orientation.show(view, image, scratch, shape),
+                    ),
                     View::Weak(weak, draw) => weak.apply(batch, shape, draw.seed, draw.step),
                     View::Strong(strong, draw) => strong.apply(batch, shape, draw.seed, draw.step),
                 }

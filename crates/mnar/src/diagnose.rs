@@ -32,6 +32,9 @@ pub struct Identifiability {
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub largest_logit_se: f64,
+    /// How little the labels say about which classes the classifier confuses, from 0 to 1 (nothing).
+    #[serde(default)]
+    pub doubt: f64,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -106,11 +109,12 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
         let logit_se = inside.map(|class| se[class] / (estimate.phi[class] * (1.0 - estimate.phi[class])));
         logit_se.fold(0.0, |max: f64, se| if se.is_nan() { f64::INFINITY } else { max.max(se) })
     });
-    let verdict = match doubt(&confusion, &tally.counts) {
-        doubt if doubt < 1.0 => Verdict::of(smallest_singular_value, largest_logit_se, !estimate.clipped.is_empty()),
-        _ => Verdict::Poor,
+    let doubt = doubt(&confusion, &tally.counts);
+    let verdict = match doubt < 1.0 {
+        true => Verdict::of(smallest_singular_value, largest_logit_se, !estimate.clipped.is_empty()),
+        false => Verdict::Poor,
     };
-    Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, verdict })
+    Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, doubt, verdict })
 }
 
 /// The soft confusion matrix, columns summing to 1.

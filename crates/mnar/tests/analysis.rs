@@ -129,10 +129,10 @@ fn the_prior_by_default_leaves_the_intervals_alone() {
 }
 
 /// Two classes with two labels each, which the classifier confuses in a share e of the rows: the doubt is e(1 − e)/(10(1 − 2e))², at
-/// most 1. There are 100 unlabelled rows per label.
+/// most 1, and the prior grows with its square. There are 100 unlabelled rows per label.
 #[test]
 fn the_prior_by_default_grows_where_labels_do_not_say_what_is_confused() {
-    for (e, weight) in [(0.1, 6.0), (0.45, 600.0 * 0.2475), (0.49, 600.0)] {
+    for (e, weight) in [(0.1, 6.0), (0.45, 600.0 * 0.2475 * 0.2475), (0.49, 600.0)] {
         let classes = [Some("a"), Some("a"), Some("b"), Some("b")].into_iter().chain([None; 400]);
         let labels = Labels::from_values(classes).unwrap();
         let of_row = |row: usize| if (row < 2) || (row > 3 && row.is_multiple_of(3)) { 1.0 - e } else { e };

@@ -287,7 +287,8 @@ impl Recipe {
 
     /// The weight of the prior that nobody asked for, in rows. Where the labels do not say which classes the classifier confuses
     /// ([`doubt`]), they decide what can be known, however many rows are unlabelled, and the prior counts as much as
-    /// [`PRIOR_ROWS_PER_CLASS`] of as many rows as there are labels.
+    /// [`PRIOR_ROWS_PER_CLASS`] of as many rows as there are labels. A small doubt is none: on dermaMNIST, where it is 0.1 to 0.2, weights in
+    /// proportion to it had errors of phi of 0.17 and 0.21, and in proportion to its square of 0.15 and 0.19 (seeds 101 and 104).
     fn default_prior(&self, evidence: &Evidence<'_>) -> Result<f64, Error> {
         let k = evidence.labels.n_classes();
         let few = PRIOR_ROWS_PER_CLASS * k as f64;
@@ -301,7 +302,7 @@ impl Recipe {
             None => sample.scan(&zero)?,
         };
         let per_label = tally.n_unlabelled / tally.n_labelled();
-        Ok(few * (doubt(&moments.confusion(), &tally.counts) * per_label).max(1.0))
+        Ok(few * (doubt(&moments.confusion(), &tally.counts).powi(2) * per_label).max(1.0))
     }
 
     /// The recipe of the intervals. A prior that nobody asked for steadies the estimate, but must not narrow its intervals: with it,
