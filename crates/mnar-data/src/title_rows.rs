@@ -40,6 +40,7 @@ impl RawRow {
 }
 
 /// Refuses rows of a spreadsheet whose first is a title, and says where the header seems to be.
+#[cfg(feature = "excel")]
 pub(crate) fn check_rows(rows: &[RawRow], path: &str) -> Result<(), DataError> {
     header_below(rows).map_or(Ok(()), |header| Err(header.error(path)))
 }

@@ -32,9 +32,9 @@ pub struct Identifiability {
     #[serde(deserialize_with = "crate::nullable::number")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub largest_logit_se: f64,
-    /// How little the labels say about which classes the classifier confuses, from 0 to 1 (nothing).
-    #[serde(default)]
-    pub doubt: f64,
+    /// How little the labels say about which classes the classifier confuses, from 0 to 1 (nothing). Older reports do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -114,7 +114,7 @@ pub fn identifiability<R: Rows>(rows: &R, estimate: &PhiEstimate) -> Result<Iden
         true => Verdict::of(smallest_singular_value, largest_logit_se, !estimate.clipped.is_empty()),
         false => Verdict::Poor,
     };
-    Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, doubt, verdict })
+    Ok(Identifiability { condition, smallest_singular_value, largest_logit_se, doubt: Some(doubt), verdict })
 }
 
 /// The soft confusion matrix, columns summing to 1.

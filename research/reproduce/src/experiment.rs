@@ -262,6 +262,9 @@ impl Experiment {
             None => BTreeMap::new(),
         };
         let names = known.keys().cloned().collect::<Vec<_>>().join(", ");
+        // Those without a title alter others.
+        let first_titled =
+            known.iter().find(|(_, entries)| entries.contains_key("title")).map(|(name, _)| name.clone());
         let chosen: Vec<&str> = variants.split('+').filter(|variant| !variant.is_empty()).collect();
         for variant in &chosen {
             let entries = known.remove(*variant).ok_or_else(|| {
@@ -270,7 +273,11 @@ impl Experiment {
             overlay(&mut file, entries);
         }
         if !file.contains_key("mask") && !known.is_empty() {
-            return Err(ReproduceError::bad_file(path, format!("add a variant with a mask, such as `:{names}`")));
+            let what = format!(
+                "name a variant, as in `{name}:{}`; the variants are: {names}",
+                first_titled.unwrap_or_default()
+            );
+            return Err(ReproduceError::bad_file(path, what));
         }
         let mut experiment: Self = file.try_into().map_err(unreadable)?;
         experiment.name = std::iter::once(name).chain(chosen).collect::<Vec<_>>().join("-");
