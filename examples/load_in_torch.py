@@ -69,6 +69,18 @@ def encode(rows, model):
     return x.squeeze(2) if shape[0] == 1 else x
 
 
+def views(x, model):
+    """The mirrors and turns of encoded images over which mnar averages logits; the images as they are come first."""
+    orientation = model["encoding"].get("orientation", {}) if "image" in model["input"] else {}
+    shown = [x]
+    for axis, name in ((-1, "horizontal"), (-2, "vertical"), (2, "depth")):
+        if orientation.get(name):
+            shown += [view.flip(axis) for view in shown]
+    if orientation.get("turns") and x.shape[-1] == x.shape[-2]:
+        shown += [view.rot90(dims=(-2, -1)) for view in shown]
+    return shown
+
+
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -80,7 +92,8 @@ if __name__ == "__main__":
     if len(sys.argv) == 3:
         with torch.inference_mode():
             batches = encode(np.load(sys.argv[2]), model).split(256)
-            probabilities = torch.cat([(network(batch) / model["temperature"]).softmax(1) for batch in batches])
+            logits = torch.cat([torch.stack([network(view) for view in views(batch, model)]).mean(0) for batch in batches])
+            probabilities = (logits / model["temperature"]).softmax(1)
         print(",".join(f"p_{name}" for name in model["classes"]))
         for row in probabilities.tolist():
             print(",".join(f"{p:.6f}" for p in row))

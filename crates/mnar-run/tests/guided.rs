@@ -16,6 +16,11 @@ const SIDE: usize = 17;
 
 /// Noisy images that are brighter in one half, which depends on the class, and labels of which one class has twice as many.
 fn images(folder: &Path) -> (PathBuf, PathBuf) {
+    drawn(folder, 15.0, [0.25, 0.5])
+}
+
+/// The same, with halves that differ by so much and classes that are labelled at these rates.
+fn drawn(folder: &Path, difference: f64, rates: [f64; 2]) -> (PathBuf, PathBuf) {
     let mut state = 5u64;
     let mut uniform = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -27,9 +32,9 @@ fn images(folder: &Path) -> (PathBuf, PathBuf) {
         let ill = row % 2;
         bytes.extend((0..SIDE * SIDE).map(|at| {
             let bright = usize::from(at % SIDE < SIDE / 2) == ill;
-            (40.0 + 160.0 * uniform() + if bright { 15.0 } else { 0.0 }) as u8
+            (40.0 + 160.0 * uniform() + if bright { difference } else { 0.0 }) as u8
         }));
-        text += if uniform() < [0.25, 0.5][ill] { ["well\n", "ill\n"][ill] } else { "\"\"\n" };
+        text += if uniform() < rates[ill] { ["well\n", "ill\n"][ill] } else { "\"\"\n" };
     }
     let (images, labels) = (folder.join("train-images-idx3-ubyte"), folder.join("labels.csv"));
     fs::write(&images, bytes).unwrap();
@@ -162,4 +167,25 @@ fn other_consistency_methods_hold_labels_out() {
     softmax.options.consistency = Some(ConsistencyName::Guided);
     let error = fit(&softmax, &()).unwrap_err().to_string();
     assert!(error.contains("none are cross-fitted here"), "{error}");
+}
+
+/// A handful of labels of classes that look alike say nothing of what the networks confuse: their guess is not followed, and they do
+/// not count.
+#[test]
+fn a_guess_that_says_nothing_is_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let (images, labels) = drawn(home.path(), 0.0, [0.03, 0.06]);
+    let report = fit(&request(&images, &labels, home.path().join("run")), &()).unwrap();
+    let findings = &report.findings;
+    assert_eq!(findings.identifiability.as_ref().unwrap().doubt, Some(1.0));
+    assert!(
+        findings.warnings.iter().any(|warning| warning.contains("training was not guided")),
+        "{:?}",
+        findings.warnings
+    );
+    assert!(findings.refinement.is_none() && report.training.as_ref().unwrap().beside.is_empty());
+    assert!(!home.path().join("run/model/guides.safetensors").exists());
+    // As many rows as that would be a prior of three rows per class among as many rows as there are labels.
+    let per_label = (ROWS - findings.about.n_labelled) as f64 / findings.about.n_labelled as f64;
+    assert!((findings.prior_weight - 6.0 * per_label).abs() < 1e-9);
 }
