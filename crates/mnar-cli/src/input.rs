@@ -153,7 +153,7 @@ impl Table {
             (Rows::Features { .. }, None) => bail!("the classifiers of the features are missing"),
         };
         let evidence = evidence.with_covariates(&self.covariates)?;
-        let evidence = evidence.with_notes(self.rare.iter().map(RareClass::to_string));
+        let evidence = evidence.with_set_aside(&self.rare);
         Ok(evidence.with_audit(&self.audit))
     }
 }

@@ -137,7 +137,8 @@ pub fn fit(request: &FitRequest<'_>, progress: &dyn Progress) -> Result<Report, 
         labels: &labels,
         covariates: &covariates,
         audit: audit.as_ref(),
-        notes: about_labels(&notes, &rare),
+        notes: about_labels(&notes),
+        rare: &rare,
         plan: &plan,
         folder: &folder,
         device,
@@ -199,10 +200,9 @@ pub fn say_notes<'a>(notes: impl Iterator<Item = &'a Note>, progress: &dyn Progr
 }
 
 /// Which labels are there is what everything rests on: what was done about them belongs into the findings.
-fn about_labels(notes: &[Note], rare: &[RareClass]) -> Vec<String> {
+fn about_labels(notes: &[Note]) -> Vec<String> {
     let changed = |note: &&Note| matches!(note, Note::MissingLabels { .. } | Note::MergedLabels { .. });
-    let missing = notes.iter().filter(changed).map(Note::to_string);
-    missing.chain(rare.iter().map(RareClass::to_string)).collect()
+    notes.iter().filter(changed).map(Note::to_string).collect()
 }
 
 /// Refuses labels that nothing can be estimated from, before any folder is made.
@@ -225,6 +225,8 @@ struct Run<'a> {
     audit: Option<&'a Audit>,
     /// What readers should know about the labels.
     notes: Vec<String>,
+    /// Classes that were set aside for want of labels.
+    rare: &'a [RareClass],
     plan: &'a FitPlan,
     folder: &'a RunFolder,
     device: Device,
@@ -351,7 +353,7 @@ impl Run<'_> {
                 Evidence::cross_fit(features, labels, folds.clone(), seed, progress)?.with_covariates(covariates)?
             }
         };
-        let evidence = evidence.with_audit(self.audit).with_notes(self.notes.clone());
+        let evidence = evidence.with_audit(self.audit).with_notes(self.notes.clone()).with_set_aside(self.rare);
         progress.begin(Stage::Estimate, 0, 0);
         let test = self.plan.test().decide(&evidence, progress)?;
         let refits = KeptRefits::open(self.folder, &evidence, seed, progress)?;

@@ -2,16 +2,17 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are not seen as tests
 
 use mnar::analysis::{
-    Calibrate, EstimateSettings, Evidence, Features, Findings, IntervalKind, IntervalMethod, TestMethod, TestSettings,
-    VerdictKind,
+    Calibrate, EstimateSettings, Evidence, Features, Findings, Given, IntervalKind, IntervalMethod, TestMethod,
+    TestSettings, VerdictKind,
 };
 use mnar::calibrate::Calibration;
 use mnar::classify::{Classifier, Fitted, SoftmaxRegression, Training};
+use mnar::covariates::Covariate;
 use mnar::crossfit::{CrossFit, FoldPlan};
 use mnar::diagnose::Verdict;
 use mnar::estimate::{Estimator, LabelShift, SharePrior};
 use mnar::progress::{Progress, Stage};
-use mnar::{Class, ClassShares, Error, Labels, Phi, PosteriorKind, Posteriors, Sample};
+use mnar::{Class, ClassShares, Covariates, Error, Labels, Phi, PosteriorKind, Posteriors, RareClass, Sample};
 use ndarray::{Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -207,6 +208,81 @@ fn phi_is_refined_where_nothing_contradicts_it() {
     unclear.verdict.as_mut().unwrap().kind = VerdictKind::Unclear;
     unclear.refine(&of_shares(before.prevalence[0]));
     assert!(unclear.refinement.is_none());
+}
+
+/// Two clouds of which one in three rows comes from a site, and that site has no label.
+#[test]
+fn a_site_without_labels_is_unclear() {
+    let (x, labels) = clouds(5);
+    let sites = (0..500).map(|row| Some(["a", "b", "c"][row % 3]));
+    let covariates = Covariates::new(vec![Covariate::categorical("site", sites)]).unwrap();
+    let hidden = |row: usize| labels.get(row).filter(|_| row % 3 != 2);
+    let hidden = Labels::new((0..500).map(hidden).collect(), labels.names().to_vec()).unwrap();
+    let found = |labels: &Labels| {
+        let classifier = SoftmaxRegression::default();
+        let names = ["a".to_owned(), "b".to_owned()];
+        let features = Features { x: &x, names: &names, classifier: &classifier };
+        let plan = FoldPlan::for_labels(labels, 5, 0).unwrap();
+        let evidence = Evidence::cross_fit(features, labels, plan, 0, &()).unwrap();
+        let evidence = evidence.with_covariates(&covariates).unwrap();
+        let given = Given::Columns(vec!["site".to_owned()]);
+        let settings = EstimateSettings { given, interval: IntervalMethod::Information, ..Default::default() };
+        settings.run(&evidence, &()).unwrap().verdict.unwrap()
+    };
+    let verdict = found(&hidden);
+    assert_eq!(verdict.kind, VerdictKind::Unclear);
+    assert!(verdict.headline.contains("none of the 166 rows where `site` is c has a label"), "{}", verdict.headline);
+    assert!(!found(&labels).headline.contains("has a label"));
+}
+
+/// What belongs to a class with one label cannot be known, unless there are so many rows that it can hardly be much.
+#[test]
+fn a_class_that_was_set_aside_is_in_the_verdict() {
+    let (x, labels) = clouds(3);
+    let classifier = SoftmaxRegression::default();
+    let names = ["a".to_owned(), "b".to_owned()];
+    let features = Features { x: &x, names: &names, classifier: &classifier };
+    let plan = FoldPlan::for_labels(&labels, 5, 0).unwrap();
+    let evidence = Evidence::cross_fit(features, &labels, plan, 0, &()).unwrap();
+    let rare = RareClass { class: "odd".to_owned(), labels: 1 };
+    let evidence = evidence.with_set_aside(&[rare]);
+    let settings = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+    let found = settings.run(&evidence, &()).unwrap();
+    let verdict = found.verdict.unwrap();
+    assert_eq!(verdict.kind, VerdictKind::Unclear);
+    assert!(verdict.headline.contains("the class `odd` has 1 label and was set aside"), "{}", verdict.headline);
+    assert!(found.warnings.iter().any(|warning| warning.contains("`odd` is set aside")));
+}
+
+/// A classifier that knows nothing does not make phi or a share smaller than the label counts allow.
+#[test]
+fn intervals_keep_to_the_label_counts() {
+    let classes = (0..600).map(|row| {
+        if row < 15 {
+            Some("a")
+        } else if row < 45 {
+            Some("b")
+        } else {
+            None
+        }
+    });
+    let labels = Labels::from_values(classes).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let rows: Vec<f64> = (0..600).map(|_| 0.32 + 0.02 * rng.random::<f64>()).collect();
+    let p = Array2::from_shape_fn((600, 2), |(row, k)| if k == 0 { rows[row] } else { 1.0 - rows[row] });
+    let posteriors = Posteriors::new(p, PosteriorKind::Labelled).unwrap();
+    let plan = FoldPlan::for_labels(&labels, 3, 0).unwrap();
+    let evidence = Evidence::predictions(&posteriors, &labels).cross_fitted(&plan);
+    let settings = EstimateSettings { interval: IntervalMethod::Information, ..Default::default() };
+    let found = settings.run(&evidence, &()).unwrap();
+    let (phi, shares) = (found.phi_ci95.unwrap(), found.prevalence_ci95.unwrap());
+    for (k, count) in [(0, 15.0), (1, 30.0)] {
+        let least = mnar::interval::wilson(count / 600.0, 600.0, 0.95).0;
+        assert!(phi[k].0 >= least && shares[k].0 >= least, "{phi:?} {shares:?}");
+        assert!(shares[1 - k].1 <= 1.0 - least);
+        // It knows nothing more.
+        assert!(shares[k].1 - shares[k].0 > 0.8, "{phi:?} {shares:?}");
+    }
 }
 
 /// What a report shows is there when it is asked for, and findings survive JSON.

@@ -6,7 +6,7 @@ use crate::classify::{Classifier, Training};
 use crate::covariates::Covariates;
 use crate::crossfit::{CrossFit, FoldPlan};
 use crate::error::Error;
-use crate::labels::{Class, Labels};
+use crate::labels::{Class, Labels, RareClass};
 use crate::posteriors::{PosteriorKind, Posteriors};
 use crate::progress::{Progress, Stage};
 use crate::rows::Sample;
@@ -36,6 +36,8 @@ pub struct Evidence<'a> {
     pub tried: Vec<TriedClassifier>,
     /// What readers should know about the rows, such as classes that were set aside: warnings of the findings.
     pub notes: Vec<String>,
+    /// Classes that were set aside because they have too few labels.
+    pub set_aside: Vec<RareClass>,
     /// The permutation test with its permutations and seed, once it is known: a test and an estimate both ask for it.
     pub(super) chance: OnceLock<(usize, u64, TestResult)>,
 }
@@ -75,6 +77,7 @@ impl<'a> Evidence<'a> {
             audit: None,
             tried: Vec::new(),
             notes: Vec::new(),
+            set_aside: Vec::new(),
             chance: OnceLock::new(),
         }
     }
@@ -97,6 +100,12 @@ impl<'a> Evidence<'a> {
     /// The same evidence with notes on the rows, which the findings repeat as warnings.
     pub fn with_notes(self, notes: impl IntoIterator<Item = String>) -> Self {
         Self { notes: self.notes.into_iter().chain(notes).collect(), ..self }
+    }
+
+    /// The same evidence where classes with too few labels were set aside ([`Labels::without_rare`]). The findings warn of it.
+    pub fn with_set_aside(self, classes: &[RareClass]) -> Self {
+        let set_aside = classes.to_vec();
+        Self { set_aside, ..self }.with_notes(classes.iter().map(RareClass::to_string))
     }
 
     /// The same predictions, cross-fitted by someone else in these folds.
@@ -135,6 +144,7 @@ impl<'a> Evidence<'a> {
             audit: None,
             tried: Vec::new(),
             notes: Vec::new(),
+            set_aside: Vec::new(),
             chance: OnceLock::new(),
         })
     }

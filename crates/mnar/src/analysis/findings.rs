@@ -1,7 +1,7 @@
 //! Everything that is said about a mechanism, in one record.
 
 use super::intervals::{CONFIDENCE, IntervalAbout, IntervalKind, Intervals};
-use super::labelling::{ColumnEffect, Labelling, unexplained};
+use super::labelling::{ColumnEffect, Labelling, lost_class, no_labels, unexplained};
 use super::recipe::{EstimateSettings, Given, Ran, Recipe};
 use super::search::Searched;
 use super::tilt::Tilt;
@@ -352,6 +352,7 @@ impl EstimateSettings {
                     .to_owned(),
             );
         }
+        intervals.within_counts(labels, &estimate);
         let described = self.describe_classifier && matrices;
         let classifier = described.then(|| ClassifierFindings::new(&raw_sample, &sample));
         let parts = Parts {
@@ -386,6 +387,8 @@ impl EstimateSettings {
                 identified: shadow,
                 audit: audited.as_ref().map(|audited| &audited.findings),
                 unexplained: evidence.covariates.and_then(|columns| unexplained(columns, labels, &expected)),
+                no_labels: evidence.covariates.and_then(|columns| no_labels(columns, labels, &labelling.given)),
+                lost_class: lost_class(&evidence.set_aside, &unshrunk.phi, labels.len()),
             })
         });
         let mut found = Findings {

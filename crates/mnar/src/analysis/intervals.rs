@@ -8,8 +8,10 @@ use super::{EstimateSettings, Evidence};
 use crate::classify::Classifier;
 use crate::error::Error;
 use crate::estimate::{PhiEstimate, SharePrior, logit_interval, normal_quantile};
-use crate::interval::{Bootstrap, Draws, ProfileOf, Replicates, Spread, information_intervals, profile_interval};
-use crate::labels::Class;
+use crate::interval::{
+    Bootstrap, Draws, ProfileOf, Replicates, Spread, information_intervals, profile_interval, wilson,
+};
+use crate::labels::{Class, Labels};
 use crate::mechanism::{Mechanism, orthogonal_estimate};
 use crate::phi::Phi;
 use crate::progress::Progress;
@@ -234,6 +236,24 @@ impl Intervals {
             let (low, high) = ((labelled - half).max(0.0) / phi[k].1, ((labelled + half) / phi[k].0).min(1.0));
             if low.is_finite() && high.is_finite() {
                 shares[k] = (low.min(estimate.prevalence[k]), high.max(estimate.prevalence[k]));
+            }
+        }
+    }
+
+    /// Leaves out what the label counts rule out: a share is at least that of the rows that carry its label, and so is phi, which is that
+    /// over the share of the class. The counts have chance in them too (Wilson). Where a classifier knows nothing, intervals on
+    /// the logit scale would have phi begin at 1e-63.
+    pub(super) fn within_counts(&mut self, labels: &Labels, estimate: &PhiEstimate) {
+        let n = labels.len() as f64;
+        let least = |rows: usize| wilson(rows as f64 / n, n, CONFIDENCE).0;
+        for (k, &count) in labels.counts().iter().enumerate() {
+            let (own, others) = (least(count), least(labels.n_labelled() - count));
+            if let Some(phi) = &mut self.phi {
+                phi[k].0 = phi[k].0.max(own.min(estimate.phi[k]));
+            }
+            if let Some(shares) = &mut self.prevalence {
+                let share = estimate.prevalence[k];
+                shares[k] = (shares[k].0.max(own.min(share)), shares[k].1.min((1.0 - others).max(share)));
             }
         }
     }

@@ -88,6 +88,8 @@ impl Findings {
                 identified: true,
                 audit: None,
                 unexplained: None,
+                no_labels: None,
+                lost_class: None,
             })
         });
         self.verdict = words.or(self.verdict.take());

@@ -1,7 +1,8 @@
 //! The verdict on who got labelled, and its words.
 
 use super::AuditFindings;
-use super::labelling::{ColumnCheck, ColumnEffect, ColumnsCheck, Labelling, LabellingRate, Unexplained};
+use super::labelling::{ColumnCheck, ColumnEffect, ColumnsCheck, Labelling, LabellingRate, NoLabels, Unexplained};
+use crate::labels::RareClass;
 use crate::mechanism::Reference;
 use crate::phi::Phi;
 use serde::{Deserialize, Serialize};
@@ -142,6 +143,19 @@ impl Labelling {
                 100.0 * rows.expected
             ));
         }
+        if let Some(rows) = &about.no_labels {
+            doubts.push(format!(
+                "none of the {} rows where `{}` is {} has a label, so nothing in the data says how labels were chosen there",
+                rows.rows, rows.column, rows.group
+            ));
+        }
+        if let Some(rare) = about.lost_class {
+            let labels = if rare.labels == 1 { "label" } else { "labels" };
+            doubts.push(format!(
+                "the class `{}` has {} {labels} and was set aside: how many rows belong to it cannot be known, and they count towards the other classes",
+                rare.class, rare.labels
+            ));
+        }
         if let Some(audit) = about.audit.filter(|audit| audit.contradicts) {
             doubts.push(format!("the audit of {} rows contradicts the mechanism ({})", audit.rows, p(audit.p_value)));
         }
@@ -264,6 +278,10 @@ pub(super) struct Circumstances<'a> {
     pub(super) audit: Option<&'a AuditFindings>,
     /// Rows whose labelling rate is far from what the mechanism says.
     pub(super) unexplained: Option<Unexplained>,
+    /// Rows of a given column without any label.
+    pub(super) no_labels: Option<NoLabels>,
+    /// A class that was set aside for want of labels, and whose share cannot be known.
+    pub(super) lost_class: Option<&'a RareClass>,
 }
 
 impl Circumstances<'_> {
