@@ -94,7 +94,7 @@ pub struct ReadOptions {
     /// The column of labels in a table, or in `labels_file`; the array of labels in an `.npz` file.
     pub label: Option<String>,
     /// A file of labels that replace those that come with the inputs: CSV or Parquet with one row per row of the data
-    /// (in an image folder, a column `file` may name the image instead), or an `.npy` array of whole numbers.
+    /// (in an image folder, a column may name the image instead), or an `.npy` array of whole numbers.
     pub labels_file: Option<PathBuf>,
     /// Which part to read.
     pub split: Split,
@@ -193,9 +193,10 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
     };
     let mut notes = read.notes;
     let labels = match (&options.labels_file, read.labels) {
-        (Some(file), _) => {
-            let (rows, row_names) = (read.inputs.len(), read.row_names.as_ref());
-            let (labels, more) = label_file::read(file, options, rows, row_names, source)?;
+        (Some(file), inside) => {
+            let (count, names) = (read.inputs.len(), read.row_names.as_ref());
+            let rows = label_file::Rows { count, names, folders: inside.as_ref() };
+            let (labels, more) = label_file::read(file, options, rows, source)?;
             notes.extend(more);
             labels
         }
