@@ -4,6 +4,7 @@
 mod common;
 
 use common::{file, folder, refused};
+use mnar::Remedy;
 use mnar_data::{
     ColumnValues, Dataset, ImageShape, Images, Memory, Note, ReadOptions, read_dataset, read_label_columns,
 };
@@ -191,4 +192,20 @@ fn labels_that_contradict_the_folders_are_refused_by_position() {
     // Labels of another kind than the folders contradict nothing.
     let text = table("site,digit", &all, |_, label| format!("N,{}", label.len()));
     assert_eq!(read(folder.path(), &text).0.notes, [Note::LabelsByPosition { images: true, unknown: None }]);
+}
+
+#[test]
+fn images_without_folders_of_classes_need_a_file_of_labels() {
+    let (folder, _) = images("im");
+    for options in [ReadOptions::default(), ReadOptions { label: Some("digit".into()), ..Default::default() }] {
+        for error in [
+            read_dataset(folder.path(), &options).unwrap_err(),
+            mnar_data::survey(folder.path(), &options).unwrap_err(),
+        ] {
+            let message = error.to_string();
+            assert!(message.contains("there are 30 images in the folder, but no folders of classes"), "{message}");
+            let together = [Remedy::set("labels", "labels.csv"), Remedy::set("label", "COLUMN")];
+            assert_eq!(error.remedies(), [Remedy::All(together.to_vec())]);
+        }
+    }
 }

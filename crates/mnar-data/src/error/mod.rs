@@ -893,6 +893,20 @@ pub enum DataError {
         /// What it should hold.
         advice: &'static str,
     },
+    /// The images of a folder are not in folders of classes, and nothing else says their classes.
+    #[error(
+        "{path}: there {} in the folder, but no folders of classes, so that nothing says what {}; {advice}, or give the labels in a file of their own",
+        if *images == 1 { "is 1 image".to_owned() } else { format!("are {images} images") },
+        if *images == 1 { "it shows" } else { "they show" }
+    )]
+    NoClassFolders {
+        /// The folder.
+        path: String,
+        /// How many images there are.
+        images: usize,
+        /// What it should hold.
+        advice: &'static str,
+    },
     /// The images are not of the shape that a model needs.
     #[error("{path}: the images are {found}, but {expected} is needed")]
     ImageShape {
