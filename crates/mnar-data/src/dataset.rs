@@ -94,7 +94,7 @@ pub struct ReadOptions {
     /// The column of labels in a table, or in `labels_file`; the array of labels in an `.npz` file.
     pub label: Option<String>,
     /// A file of labels that replace those that come with the inputs: CSV or Parquet with one row per row of the data
-    /// (in an image folder, a column `file` may name the image instead), or an `.npy` array of whole numbers.
+    /// (in an image folder, a column may name the image instead), or an `.npy` array of whole numbers.
     pub labels_file: Option<PathBuf>,
     /// Which part to read.
     pub split: Split,
@@ -193,9 +193,10 @@ pub fn read_dataset<'a>(source: impl Into<Source<'a>>, options: &ReadOptions) ->
     };
     let mut notes = read.notes;
     let labels = match (&options.labels_file, read.labels) {
-        (Some(file), _) => {
-            let (rows, row_names) = (read.inputs.len(), read.row_names.as_ref());
-            let (labels, more) = label_file::read(file, options, rows, row_names, source)?;
+        (Some(file), inside) => {
+            let (count, names) = (read.inputs.len(), read.row_names.as_ref());
+            let rows = label_file::Rows { count, names, folders: inside.as_ref() };
+            let (labels, more) = label_file::read(file, options, rows, source)?;
             notes.extend(more);
             labels
         }
@@ -422,6 +423,10 @@ impl Kind {
         let elsewhere = options.labels_file.is_some();
         let label = options.label.as_deref();
         if let (Some(label), false, Kind::Mnist | Kind::Cifar | Kind::ImageFolder) = (label, elsewhere, self) {
+            if self == Kind::ImageFolder {
+                // Without folders of classes it has no labels of its own.
+                list_image_folder(path, options)?;
+            }
             let (kind, label) = (self.name(), label.to_owned());
             return Err(DataError::LabelNotAColumn { path: shown, kind, label });
         }
@@ -536,9 +541,14 @@ pub(crate) fn list_image_folder(path: &Path, options: &ReadOptions) -> Result<Fo
     // Only a file of labels can tell the class of an image outside the folders of classes.
     let (files, loose): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| options.labels_file.is_some() || file.place != ClassPlace::Loose);
+    let outside = loose.len();
     skipped.extend(loose.into_iter().map(|file| format!("{} (not in the folder of a class)", file.name)));
     if files.is_empty() {
-        return Err(DataError::NoImages { path: show(path), advice: image_folder::ADVICE });
+        let (path, advice) = (show(path), image_folder::ADVICE);
+        return Err(match outside {
+            0 => DataError::NoImages { path, advice },
+            images => DataError::NoClassFolders { path, images, advice },
+        });
     }
     let mut labels = Interner::default();
     let mut names = Vec::with_capacity(files.len());

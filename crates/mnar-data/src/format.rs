@@ -102,6 +102,14 @@ impl AnyTable {
         }
     }
 
+    /// The names of the columns, distinct.
+    pub(crate) fn header(&self) -> &[String] {
+        match self {
+            Self::Text(table) => table.header(),
+            Self::Typed(table, _) => table.header(),
+        }
+    }
+
     pub(crate) fn into_table(self) -> Box<dyn Table> {
         match self {
             Self::Text(table) => table,

@@ -2,21 +2,24 @@
 
 use crate::arrow_table::Source;
 use crate::columns::{Selection, find};
-use crate::dataset::{Dataset, is_npy};
+use crate::dataset::{Dataset, ReadOptions, is_npy};
 use crate::error::{DataError, show};
 use crate::feature_table::{Categories, ColumnValues, FeatureColumn, FeatureTable, MISSING};
+use crate::format::AnyTable;
 use crate::guard::Memory;
+use crate::image_rows::{ImageNames, ImageRows};
+use crate::label_file::label_column;
 use crate::row_names::FILE;
 use crate::table_reader::read_columns;
-use std::collections::HashMap;
 use std::path::Path;
 
 /// Reads columns of the file that the labels of a data set came from, one value per row of the data. Where the file names the images
-/// of a folder in its column `file`, its rows are matched with them, and an image that it does not name has no value.
+/// of a folder, its rows are matched with them as its labels were, and an image that it does not name has no value. `options` are
+/// those that the data were read with.
 pub fn read_label_columns(
     labels_file: &Path,
     names: &[String],
-    missing: &[String],
+    options: &ReadOptions,
     dataset: &Dataset,
     memory: Memory,
 ) -> Result<FeatureTable, DataError> {
@@ -27,36 +30,40 @@ pub fn read_label_columns(
         return Err(find(&[], name, &shown).err().unwrap_or(DataError::NoRows { path: shown }));
     }
     let source = Source::from(labels_file).with_memory(memory);
-    let table = read_columns(source, names, missing)?;
-    let images = dataset.row_names.as_ref().filter(|names| names.column == FILE).map(|names| &names.names[..]);
-    let Some(files) = images.map(|_| files(source)).transpose()?.flatten() else {
+    let table = read_columns(source, names, &options.missing)?;
+    let rows = dataset.row_names.as_ref().filter(|names| names.column == FILE);
+    let rows = rows.map(|names| image_rows(source, &names.names, options, memory, &shown)).transpose()?.flatten();
+    let Some(rows) = rows else {
         let (found, expected) = (table.len(), dataset.inputs.len());
         return match found == expected {
             true => Ok(table),
             false => Err(DataError::LabelCount { path: shown, found, expected, inputs: "the data".to_owned() }),
         };
     };
-    let position: HashMap<&str, usize> = files.iter().enumerate().map(|(row, file)| (file.as_str(), row)).collect();
-    let rows: Vec<Option<usize>> =
-        images.unwrap_or_default().iter().map(|image| position.get(image.as_str()).copied()).collect();
     let columns = table.columns().iter().map(|column| matched(column, &rows)).collect();
-    Ok(FeatureTable::new(columns, rows.len(), missing, &shown))
+    Ok(FeatureTable::new(columns, rows.len(), &options.missing, &shown))
 }
 
-/// The files that the rows are about, if there is a column of them.
-fn files(source: Source<'_>) -> Result<Option<Vec<String>>, DataError> {
-    let table = source.into_table()?;
-    let Some(column) = table.header().iter().position(|name| name == FILE) else { return Ok(None) };
-    let mut files = Vec::new();
-    for batch in table.batches(&Selection::texts(vec![column]))? {
-        // Written as `label_file` takes them.
-        let name = |name: Option<&str>| {
-            let name = name.unwrap_or_default().trim().replace('\\', "/");
-            name.strip_prefix("./").map_or(name.clone(), str::to_owned)
-        };
-        files.extend(batch?.texts[0].iter().map(name));
+/// The row of each image, if a column names the images.
+fn image_rows(
+    source: Source<'_>,
+    images: &[String],
+    options: &ReadOptions,
+    memory: Memory,
+    shown: &str,
+) -> Result<Option<Vec<Option<usize>>>, DataError> {
+    let table = AnyTable::open(source)?;
+    let label = label_column(table.header(), options.label.as_deref(), shown)?;
+    let columns = ImageNames::columns_of(&table, Some(label));
+    let mut names = ImageNames::new(images);
+    names.expect(columns.iter().map(|&column| table.header()[column].clone()));
+    for batch in table.into_table().batches(&Selection::texts(columns))? {
+        names.extend(&batch?.texts, memory, shown)?;
     }
-    Ok(Some(files))
+    match names.decide(shown, "the data")? {
+        ImageRows::Named { rows, .. } => Ok(Some(rows)),
+        ImageRows::Position { .. } => Ok(None),
+    }
 }
 
 /// The values of other rows, missing where there is none.

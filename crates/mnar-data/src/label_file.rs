@@ -5,47 +5,62 @@ use crate::classes::missing_classes;
 use crate::columns::{Selection, find, no_label_column, twice};
 use crate::dataset::{ReadOptions, is_npy};
 use crate::error::{DataError, show};
-use crate::format::{Format, open_maybe_gzipped};
+use crate::format::{AnyTable, Format, open_maybe_gzipped};
 use crate::guard::Memory;
+use crate::image_rows::{ImageNames, ImageRows};
 use crate::note::Note;
 use crate::npy::Npy;
 use crate::row_names::{FILE, RowNames};
 use crate::screen::similar_classes;
 use crate::text::TextReader;
-use crate::values::{Interner, Merged, Missing};
-use arrow_array::Array;
+use crate::values::{Interner, Merged, Missing, folded};
 use mnar::Labels;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// Reads the labels of all rows: a table with the column `label`, or a numpy array of whole numbers. `row_names`
-/// are the files of an image folder: a column `file` is matched with them, and files that it does not name are
-/// unlabelled; without such a column, and for all other inputs, there is one label per row.
+/// What a file of labels is read for.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    /// How many there are.
+    pub(crate) count: usize,
+    /// The names of the images of a folder, or of other rows.
+    pub(crate) names: Option<&'a RowNames>,
+    /// The classes that the folders of images say.
+    pub(crate) folders: Option<&'a Labels>,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn images(&self) -> Option<&'a [String]> {
+        self.names.filter(|names| names.column == FILE).map(|names| &names.names[..])
+    }
+}
+
+/// Reads the labels of all rows: a table with the column `label`, or a numpy array of whole numbers. Where a column names the
+/// images of a folder, rows are matched by it, and images that it does not name are unlabelled; without such a column, and for
+/// all other inputs, there is one label per row. A note says which it was.
 pub(crate) fn read(
     path: &Path,
     options: &ReadOptions,
-    rows: usize,
-    row_names: Option<&RowNames>,
+    rows: Rows<'_>,
     inputs: Source<'_>,
 ) -> Result<(Labels, Vec<Note>), DataError> {
     let shown = show(path);
     let (memory, inputs) = (inputs.memory.resolved(), &inputs.name());
     let (label, missing) = (options.label.as_deref(), &options.missing[..]);
-    let row_names = row_names.filter(|names| names.column == FILE).map(|names| &names.names[..]);
     let mut labels = Interner::default();
+    let mut matched = ImageRows::Position { unknown: None };
     if is_npy(path)? {
         let file = File::open(path).map_err(|error| DataError::io(&shown, "opened", error))?;
         Npy::open(BufReader::new(file), memory, &shown)?.read_labels(|label| match label {
             Some(label) => labels.push(Some(&label.to_string())),
             None => labels.push(None),
         })?;
-    } else if let Some(lines) = lines_of_one_column(path, label, rows, memory)? {
+    } else if let Some(lines) = lines_of_one_column(path, label, rows.count, memory)? {
         let missing = Missing::new(missing);
         lines.iter().for_each(|line| labels.push(missing.present(line)));
     } else {
-        let table = Source::from(path).with_memory(memory).into_table().map_err(|error| match error {
+        let table = AnyTable::open(Source::from(path).with_memory(memory)).map_err(|error| match error {
             // Rows are skipped in the data alone.
             DataError::TitleRows { path, row, title, columns, .. } => {
                 DataError::TitleRows { path, row, title, columns, skippable: false }
@@ -54,33 +69,91 @@ pub(crate) fn read(
         })?;
         let header = table.header();
         let column = label_column(header, label, &shown)?;
-        let file = row_names.and_then(|_| header.iter().position(|name| name == FILE));
-        if file == Some(column) {
+        let mut names = rows.images().map(ImageNames::new);
+        if names.is_some() && header[column] == FILE {
             return Err(twice(&shown, FILE, "the label", "the file of the row"));
         }
-        let texts = std::iter::once(column).chain(file).collect();
+        let mut texts = vec![column];
+        if let Some(names) = &mut names {
+            let others = ImageNames::columns_of(&table, Some(column));
+            names.expect(others.iter().map(|&column| header[column].clone()));
+            texts.extend(others);
+        }
         let missing = Missing::new(missing);
-        let mut files = Vec::new();
-        for batch in table.batches(&Selection::texts(texts))? {
+        for batch in table.into_table().batches(&Selection::texts(texts))? {
             let batch = batch?;
             labels.extend(&batch.texts[0], &missing);
             memory.check(labels.bytes(), "the labels", &shown)?;
-            if let Some(names) = batch.texts.get(1) {
-                let name = |i| if names.is_null(i) { String::new() } else { names.value(i).trim().replace('\\', "/") };
-                files.extend((0..names.len()).map(name));
+            if let Some(names) = &mut names {
+                names.extend(&batch.texts[1..], memory, &shown)?;
             }
         }
-        if let (Some(row_names), Some(_)) = (row_names, file) {
-            let (labels, notes) = finish(labels, options, &shown)?;
-            return Ok((match_files(labels, &files, row_names, &shown, inputs)?, notes));
+        if let Some(names) = names {
+            matched = names.decide(&shown, inputs)?;
         }
     }
-    let (labels, notes) = finish(labels, options, &shown)?;
-    if labels.len() != rows {
-        let (found, expected, inputs) = (labels.len(), rows, inputs.to_owned());
-        return Err(DataError::LabelCount { path: shown, found, expected, inputs });
+    let (mut labels, mut notes) = finish(labels, options, &shown)?;
+    match &matched {
+        ImageRows::Named { column, rows: found } => {
+            let y = found.iter().map(|row| row.and_then(|row| labels.get(row))).collect();
+            labels =
+                Labels::allow_degenerate(y, labels.names().to_vec()).map_err(|cause| DataError::core(&shown, cause))?;
+            let without = found.iter().filter(|row| row.is_none()).count();
+            notes.push(Note::LabelsByName { column: column.clone(), without, of: found.len() });
+        }
+        ImageRows::Position { unknown } => {
+            if labels.len() != rows.count {
+                let (found, expected, inputs) = (labels.len(), rows.count, inputs.to_owned());
+                return Err(DataError::LabelCount { path: shown, found, expected, inputs });
+            }
+            notes.push(Note::LabelsByPosition { images: rows.images().is_some(), unknown: unknown.clone() });
+        }
+    }
+    if let (Some(names), Some(folders)) = (rows.images(), rows.folders)
+        && let Some(other) = OtherFolders::find(names, folders, &labels)
+    {
+        if matches!(matched, ImageRows::Position { .. }) && other.are_many() {
+            let OtherFolders { images, of, example, label } = other;
+            let inputs = inputs.to_owned();
+            return Err(DataError::LabelsAgainstFolders { path: shown, inputs, images, of, example, label });
+        }
+        let OtherFolders { images, of, example, label } = other;
+        notes.push(Note::OtherFolders { images, of, example, label });
     }
     Ok((labels, notes))
+}
+
+/// Images whose labels are not the names of the folders that they are in.
+struct OtherFolders {
+    images: usize,
+    /// Labelled images in the folder of a class, where the label is the name of such a folder.
+    of: usize,
+    example: String,
+    label: String,
+}
+
+impl OtherFolders {
+    fn find(names: &[String], folders: &Labels, labels: &Labels) -> Option<Self> {
+        let classes: Vec<String> = folders.names().iter().map(|name| folded(name)).collect();
+        let known: Vec<Option<usize>> =
+            labels.names().iter().map(|name| classes.iter().position(|class| *class == folded(name))).collect();
+        let (mut images, mut of, mut first) = (0, 0, None);
+        for (i, name) in names.iter().enumerate() {
+            let (Some(folder), Some(label)) = (folders.get(i), labels.get(i)) else { continue };
+            let Some(class) = known[label.index()] else { continue };
+            of += 1;
+            if classes[class] != classes[folder.index()] {
+                images += 1;
+                first.get_or_insert_with(|| (name.clone(), labels.names()[label.index()].clone()));
+            }
+        }
+        first.map(|(example, label)| Self { images, of, example, label })
+    }
+
+    /// More than a few labels that were corrected by hand.
+    fn are_many(&self) -> bool {
+        self.images > 3.max(self.of / 20)
+    }
 }
 
 /// The classes, and what there is to say about them. Marks of missing labels are taken out, and labels that are alike made one
@@ -140,39 +213,10 @@ fn lines_of_one_column(
     Ok((!lines.iter().any(|line| line.contains([',', '\t']))).then_some(lines))
 }
 
-fn label_column(header: &[String], label: Option<&str>, path: &str) -> Result<usize, DataError> {
+pub(crate) fn label_column(header: &[String], label: Option<&str>, path: &str) -> Result<usize, DataError> {
     match (label, header) {
         (Some(label), _) => find(header, label, path),
         (None, [_]) => Ok(0),
         (None, _) => header.iter().position(|name| name == "label").ok_or_else(|| no_label_column(header, path)),
     }
-}
-
-fn match_files(
-    labels: Labels,
-    files: &[String],
-    row_names: &[String],
-    path: &str,
-    inputs: &str,
-) -> Result<Labels, DataError> {
-    let position: HashMap<&str, usize> = row_names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    let mut y = vec![None; row_names.len()];
-    let mut named_in = vec![None; row_names.len()];
-    for (i, file) in files.iter().enumerate() {
-        let trouble = |trouble: String| DataError::LabelledFile {
-            path: path.to_owned(),
-            row: i + 1,
-            file: file.clone(),
-            trouble,
-        };
-        let Some(&at) = position.get(file.strip_prefix("./").unwrap_or(file)) else {
-            let example = row_names.first().map_or("", String::as_str);
-            return Err(trouble(format!("which is not in {inputs}; its files are named as in `{example}`")));
-        };
-        if let Some(other) = named_in[at].replace(i + 1) {
-            return Err(trouble(format!("as row {other} does; name every file once")));
-        }
-        y[at] = labels.get(i);
-    }
-    Labels::allow_degenerate(y, labels.names().to_vec()).map_err(|cause| DataError::core(path, cause))
 }

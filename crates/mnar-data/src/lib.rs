@@ -36,6 +36,7 @@ mod formulas;
 mod guard;
 pub mod idx;
 mod image_folder;
+mod image_rows;
 mod images;
 mod ipc;
 mod json_lines;

@@ -171,6 +171,33 @@ pub enum Note {
         /// How many rows.
         rows: usize,
     },
+    /// The labels of a file of their own belong to the images that a column of it names.
+    LabelsByName {
+        /// The column.
+        column: String,
+        /// How many images it does not name.
+        without: usize,
+        /// How many images there are.
+        of: usize,
+    },
+    /// The labels of a file of their own belong to the rows in their order.
+    LabelsByPosition {
+        /// Whether the rows are the images of a folder.
+        images: bool,
+        /// A column that names images, none of which is in the folder.
+        unknown: Option<String>,
+    },
+    /// Some labels are not the names of the folders that the images are in.
+    OtherFolders {
+        /// How many images.
+        images: usize,
+        /// How many images in the folder of a class have a label that is the name of such a folder.
+        of: usize,
+        /// The first of the images.
+        example: String,
+        /// Its label.
+        label: String,
+    },
     /// Several files were read as one table.
     Files {
         /// How many.
@@ -336,6 +363,29 @@ impl fmt::Display for Note {
             }
             Note::MissingNames { column, rows: 1 } => write!(f, "1 row has no name in `{column}`"),
             Note::MissingNames { column, rows } => write!(f, "{rows} rows have no name in `{column}`"),
+            Note::LabelsByName { column, without: 0, .. } => write!(f, "labels matched by the column `{column}`"),
+            Note::LabelsByName { column, without, of } => {
+                let (have, are) = if *without == 1 { ("has", "is") } else { ("have", "are") };
+                write!(
+                    f,
+                    "labels matched by the column `{column}`; {without} of {of} images {have} no row there, and {are} unlabelled"
+                )
+            }
+            Note::LabelsByPosition { images, unknown } => {
+                f.write_str("labels matched by position")?;
+                if *images {
+                    f.write_str(", with the images in the order of their names")?;
+                }
+                match unknown {
+                    Some(column) => write!(f, "; the column `{column}` names images, but none that is in the folder"),
+                    None => Ok(()),
+                }
+            }
+            Note::OtherFolders { images, of, example, label } => write!(
+                f,
+                "{images} of {of} images {} labelled with the name of another folder than their own, such as `{example}`, labelled `{label}`; the label counts",
+                if *images == 1 { "is" } else { "are" }
+            ),
             Note::Files { count } => write!(f, "read {count} files as one table"),
         }
     }

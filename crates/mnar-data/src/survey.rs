@@ -126,7 +126,10 @@ impl Survey {
     ) {
         let shown = &source.name();
         let labels = match (&options.labels_file, inside) {
-            (Some(file), _) => label_file::read(file, options, self.rows, row_names, source).map(Some),
+            (Some(file), inside) => {
+                let rows = label_file::Rows { count: self.rows, names: row_names, folders: inside.as_ref() };
+                label_file::read(file, options, rows, source).map(Some)
+            }
             (None, Some(labels)) => Ok(Some((labels, Vec::new()))),
             (None, None) if expected => {
                 let what = format!("{} has no labels", self.kind);

@@ -277,7 +277,8 @@ fn missing_marks() {
         let labels = Some(file(&folder, "l.csv", labels));
         let read = read_dataset(&data, &ReadOptions { labels_file: labels, ..labelled("y") }).unwrap();
         assert_eq!(read.labels.names(), ["0", "1"]);
-        assert_eq!(read.notes, [Note::MissingLabels { marks: vec![("-1".into(), 1)] }]);
+        let by_position = Note::LabelsByPosition { images: false, unknown: None };
+        assert_eq!(read.notes, [Note::MissingLabels { marks: vec![("-1".into(), 1)] }, by_position]);
     }
 }
 

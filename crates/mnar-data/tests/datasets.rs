@@ -300,7 +300,7 @@ fn image_folders() {
         let file_of_labels = options.labels_file.as_deref().unwrap();
         let columns = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            mnar_data::read_label_columns(file_of_labels, &names, &[], &read, mnar_data::Memory::default())
+            mnar_data::read_label_columns(file_of_labels, &names, &options, &read, mnar_data::Memory::default())
         };
         let found = columns(&["site", "age"]).unwrap();
         let names = &read.row_names.as_ref().unwrap().names;

@@ -614,6 +614,7 @@ impl Run<'_> {
             findings.warnings.extend(held_out_warning(trained.held_out.len()));
         }
         findings.warnings.extend(self.columns_warning(&findings));
+        findings.warnings.extend(self.plan.contradiction(&findings.about));
         let provenance = origin.provenance(&self.plan.options, device::name(&self.device), start)?;
         // A single classifier without the network is the one that was cross-fitted, if that is what the analysis chose.
         let evaluation = evaluation.clone().map(|found| {

@@ -36,7 +36,7 @@ pub(crate) fn columns_beside(
         };
         return Err(RunError::options(what, [Remedy::set("labels", "labels.csv"), Remedy::unset(option)]));
     };
-    Ok(Some(read_label_columns(file, &names, &options.missing, dataset, memory)?))
+    Ok(Some(read_label_columns(file, &names, &options.read_options()?, dataset, memory)?))
 }
 
 /// Features with the terms of the columns appended.

@@ -4,7 +4,8 @@ use crate::budget::Budget;
 use crate::error::RunError;
 use crate::options::{AugmentName, CrossFitWith, DeviceName, FinalClassifier, FitOptions, NetworkName, OptimiserName};
 use crate::per_class::PerClass;
-use mnar::analysis::{EstimateSettings, Given, IntervalMethod, TestSettings};
+use mnar::analysis::{About, EstimateSettings, Given, IntervalMethod, TestSettings};
+use mnar::estimate::Shares;
 use mnar::{ClassShares, Covariates, Labels, Phi, PosteriorKind, Remedy};
 use mnar_data::{FeatureColumn, FeatureTable, Inputs};
 use mnar_train::augment::{Augment, Orientation};
@@ -253,6 +254,18 @@ impl FitPlan {
             ..Default::default()
         }
         .for_report(PosteriorKind::Labelled)
+    }
+
+    /// What is wrong with the given phi or class shares, if the labels rule them out.
+    pub fn contradiction(&self, about: &About) -> Option<String> {
+        let shares = self.shares.clone().map(Shares::Known);
+        let said = EstimateSettings { phi: self.phi.clone(), shares, ..Default::default() }.contradiction(about)?;
+        // What follows for an estimate by them does not follow here: the report estimates phi and the shares without them.
+        let said = match &self.phi {
+            Some(_) => said.split_once("; ").map_or(said.as_str(), |(fact, _)| fact),
+            None => &said,
+        };
+        Some(format!("{said}; the model was trained with them all the same"))
     }
 
     /// The columns that labelling may depend on: all features of a table or, where that would be too many numbers to check, those

@@ -649,17 +649,55 @@ pub enum DataError {
         /// Where the rows are.
         inputs: String,
     },
-    /// A table of labels names a file that the folder does not have.
-    #[error("{path}: row {row} names `{file}`, {trouble}")]
+    /// A table of labels names a file that the folder does not have, or one twice.
+    #[error(
+        "{path}: the column `{column}` names images of the folder, but row {row} names `{file}`, {trouble}{}{}",
+        without.as_ref().map_or(String::new(), |image| format!(" (the first image without a row is `{image}`)")),
+        if column == crate::row_names::FILE { "" } else { "; if this column does not name the images, remove it, or call the one that does `file`" }
+    )]
     LabelledFile {
         /// The table of labels.
         path: String,
         /// The row, from 1.
         row: usize,
+        /// The column that names files.
+        column: String,
         /// The file it names.
         file: String,
         /// What is wrong with it, and what to do.
         trouble: String,
+        /// The first image that no row names.
+        without: Option<String>,
+    },
+    /// Two columns of a table of labels name the images, and not alike.
+    #[error(
+        "{path}: the columns `{first}` and `{second}` both name the images of the folder, but different ones in the same row; call the one that the labels are about `file`"
+    )]
+    TwoColumnsOfImages {
+        /// The table of labels.
+        path: String,
+        /// A column.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// Labels that were matched by position are not those of the folders that the images are in.
+    #[error(
+        "{path}: no column names the images, and by position {images} of {of} images in {inputs} have the label of another folder than their own, such as `{example}`, labelled `{label}`; the rows may be in another order than the images: add a column `file` that names them"
+    )]
+    LabelsAgainstFolders {
+        /// The table of labels.
+        path: String,
+        /// The folder.
+        inputs: String,
+        /// How many images.
+        images: usize,
+        /// How many images in the folder of a class have a label that is the name of such a folder.
+        of: usize,
+        /// The first of the images.
+        example: String,
+        /// Its label.
+        label: String,
     },
     /// There is a text in a column of numbers.
     #[error(
@@ -852,6 +890,20 @@ pub enum DataError {
     NoImages {
         /// The folder.
         path: String,
+        /// What it should hold.
+        advice: &'static str,
+    },
+    /// The images of a folder are not in folders of classes, and nothing else says their classes.
+    #[error(
+        "{path}: there {} in the folder, but no folders of classes, so that nothing says what {}; {advice}, or give the labels in a file of their own",
+        if *images == 1 { "is 1 image".to_owned() } else { format!("are {images} images") },
+        if *images == 1 { "it shows" } else { "they show" }
+    )]
+    NoClassFolders {
+        /// The folder.
+        path: String,
+        /// How many images there are.
+        images: usize,
         /// What it should hold.
         advice: &'static str,
     },

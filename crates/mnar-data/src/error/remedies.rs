@@ -77,6 +77,9 @@ impl DataError {
             }
             DataError::NoLabelColumn { likely: Some(likely), .. } => vec![Remedy::set("label", likely)],
             DataError::NoLabelsInside { .. } => vec![Remedy::set("labels", LABELS)],
+            DataError::NoClassFolders { .. } => {
+                vec![Remedy::All(vec![Remedy::set("labels", LABELS), Remedy::set("label", "COLUMN")])]
+            }
             DataError::LabelNotAColumn { .. } => vec![Remedy::unset("label"), Remedy::set("labels", LABELS)],
             DataError::IdNotAColumn { .. } => vec![Remedy::unset("id")],
             DataError::NoSheets { .. } => vec![Remedy::unset("sheet")],

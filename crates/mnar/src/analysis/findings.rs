@@ -556,7 +556,7 @@ impl EstimateSettings {
     }
 
     /// What is wrong with a mechanism, or with class shares, that the user states and the labels rule out.
-    fn contradiction(&self, about: &About) -> Option<String> {
+    pub fn contradiction(&self, about: &About) -> Option<String> {
         // Standard errors: nobody states such numbers to the last row.
         const FAR: f64 = 4.0;
         let n = about.n as f64;
