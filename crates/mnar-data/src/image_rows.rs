@@ -216,11 +216,11 @@ impl Column {
                 Some(_) => {}
             }
         }
-        let without = rows.iter().position(Option::is_none).map(|image| images[image].clone());
+        let without = rows.iter().position(Option::is_none).map(|image| images[image].as_str().into());
         let refused = |row: usize, file: String, trouble: String| DataError::LabelledFile {
             path: path.to_owned(),
             row: row + 1,
-            column: self.name.clone(),
+            column: self.name.as_str().into(),
             file,
             trouble,
             without: without.clone(),

@@ -72,7 +72,7 @@ fn any_column_may_name_the_images() {
             assert_eq!(label(&read, row), Some(*expected), "{header}");
         }
         let note = by(header.split(',').next().unwrap(), 0);
-        assert_eq!(read.notes, [note.clone()]);
+        assert_eq!(read.notes, std::slice::from_ref(&note));
         assert!(note.to_string().starts_with("labels matched by the column `"));
     }
     // Images that have no row are unlabelled, and a note counts them.

@@ -653,7 +653,7 @@ pub enum DataError {
     #[error(
         "{path}: the column `{column}` names images of the folder, but row {row} names `{file}`, {trouble}{}{}",
         without.as_ref().map_or(String::new(), |image| format!(" (the first image without a row is `{image}`)")),
-        if column == crate::row_names::FILE { "" } else { "; if this column does not name the images, remove it, or call the one that does `file`" }
+        if **column == *crate::row_names::FILE { "" } else { "; if this column does not name the images, remove it, or call the one that does `file`" }
     )]
     LabelledFile {
         /// The table of labels.
@@ -661,13 +661,13 @@ pub enum DataError {
         /// The row, from 1.
         row: usize,
         /// The column that names files.
-        column: String,
+        column: Box<str>,
         /// The file it names.
         file: String,
         /// What is wrong with it, and what to do.
         trouble: String,
         /// The first image that no row names.
-        without: Option<String>,
+        without: Option<Box<str>>,
     },
     /// Two columns of a table of labels name the images, and not alike.
     #[error(
