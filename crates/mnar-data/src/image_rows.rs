@@ -221,8 +221,8 @@ impl Column {
             path: path.to_owned(),
             row: row + 1,
             column: self.name.as_str().into(),
-            file,
-            trouble,
+            file: file.into(),
+            trouble: trouble.into(),
             without: without.clone(),
         };
         let before = |row: usize| twice.is_none_or(|(other, ..)| row < other);

@@ -115,6 +115,7 @@ pub(crate) fn read(
         if matches!(matched, ImageRows::Position { .. }) && other.are_many() {
             let OtherFolders { images, of, example, label } = other;
             let inputs = inputs.to_owned();
+            let (inputs, example, label) = (inputs.into(), example.into(), label.into());
             return Err(DataError::LabelsAgainstFolders { path: shown, inputs, images, of, example, label });
         }
         let OtherFolders { images, of, example, label } = other;

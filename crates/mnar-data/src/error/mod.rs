@@ -663,9 +663,9 @@ pub enum DataError {
         /// The column that names files.
         column: Box<str>,
         /// The file it names.
-        file: String,
+        file: Box<str>,
         /// What is wrong with it, and what to do.
-        trouble: String,
+        trouble: Box<str>,
         /// The first image that no row names.
         without: Option<Box<str>>,
     },
@@ -689,15 +689,15 @@ pub enum DataError {
         /// The table of labels.
         path: String,
         /// The folder.
-        inputs: String,
+        inputs: Box<str>,
         /// How many images.
         images: usize,
         /// How many images in the folder of a class have a label that is the name of such a folder.
         of: usize,
         /// The first of the images.
-        example: String,
+        example: Box<str>,
         /// Its label.
-        label: String,
+        label: Box<str>,
     },
     /// There is a text in a column of numbers.
     #[error(
