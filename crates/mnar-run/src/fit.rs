@@ -284,7 +284,7 @@ enum LearnsFrom<'a> {
 }
 
 /// Whether the guess of cross-fitted networks is worth following: not where labels are too few to say which classes they confuse. With
-/// 2 to 100 labels per class of CIFAR-10 (seed 100), a network that was guided all the same had 18% right, and one that was not 31%.
+/// 2 to 100 labels per class of CIFAR-10 (seed 100), a network that was guided all the same had 18% right, and one that was not 29%.
 fn guidable(findings: &Findings) -> bool {
     let doubt = findings.identifiability.as_ref().and_then(|found| found.doubt);
     doubt.is_none_or(|doubt| doubt < 1.0)

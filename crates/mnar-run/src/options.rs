@@ -23,7 +23,8 @@ pub struct FitOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 
-    /// Read the labels from FILE, one row per data row, instead of from the data
+    /// Read the labels from FILE instead of from the data: one row per data row, in the same order, or for images with a column of
+    /// their names
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<PathBuf>,
